@@ -1,0 +1,244 @@
+"""The command line: one front door to studies, verdicts, reports and benchmarks."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from assay.lab.errors import UserError
+
+app = typer.Typer(
+    help="Assay: a laboratory for feature learning. Run a study, read its verdicts, look at its report.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+# A pipe has no width of its own, and eighty columns would cut the verdict table.
+_out = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
+_err = Console(stderr=True, highlight=False)
+
+Runs = Annotated[Path, typer.Option("--runs", envvar="ASSAY_RUNS", help="Folder of stored runs.")]
+Outside = Annotated[str | None, typer.Option("--studies", help="A folder with studies of your own.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output and nothing else.")]
+Wanted = Annotated[str | None, typer.Option("--preset", help="Only runs of this preset.")]
+Named = Annotated[list[str] | None, typer.Argument(metavar="[STUDY...]", help="All studies with runs by default.")]
+RunId = Annotated[str | None, typer.Option("--run", help="The id of a stored run instead of the newest.")]
+_DEFAULT_RUNS = Path("runs")
+
+
+def main() -> None:
+    """Run the command line; bad input gets one sentence and exit status 2."""
+    try:
+        app()
+    except UserError as error:
+        print(f"assay: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+@app.command("list")
+def list_studies(studies: Outside = None, as_json: Json = False) -> None:
+    """Studies with their question, claims and cost per preset."""
+    from assay.lab import discovery
+
+    found = discovery.studies(_folder(studies)).values()
+    if as_json:
+        rows = [
+            {
+                "study": study.name,
+                "title": study.title,
+                "question": study.question,
+                "source": study.source,
+                "claims": list(study.claims),
+                "arms": list(study.arms),
+                "cost": {name: preset.cost for name, preset in study.presets.items()},
+            }
+            for study in found
+        ]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    table = Table("study", "question", "claims", "smoke", "laptop", "paper")
+    for study in found:
+        costs = [study.presets[name].cost for name in ("smoke", "laptop", "paper")]
+        table.add_row(study.name, study.question, str(len(study.claims)), *costs)
+    _out.print(table)
+
+
+@app.command()
+def run(
+    names: Annotated[list[str], typer.Argument(metavar="STUDY...", help="Studies to run, or 'all'.")],
+    preset: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+    seeds: Annotated[int | None, typer.Option(help="Seeds 0..N-1 for every arm and setting.")] = None,
+    sets: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a parameter.")] = None,
+    arms: Annotated[str | None, typer.Option(help="Only these arms (a,b), or one more (+c).")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Units at a time; changes no number.")] = None,
+    backend: Annotated[str, typer.Option(help="loky, ray or dask.")] = "loky",
+    address: Annotated[str | None, typer.Option(help="Address of a ray or dask cluster.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
+    runs: Runs = _DEFAULT_RUNS,
+    studies: Outside = None,
+    as_json: Json = False,
+) -> None:
+    """Run studies: stored units are skipped, an interrupted run goes on where it stopped."""
+    from assay.lab import discovery
+    from assay.lab.backends import pick_device
+    from assay.lab.params import parse_overrides
+    from assay.lab.plan import Request, make_plan
+    from assay.lab.runner import Options
+
+    if jobs is not None and jobs < 1:
+        raise UserError(f"--jobs {jobs} is not allowed: at least one unit must run at a time")
+    outside = _folder(studies)
+    request = Request(preset, parse_overrides(sets or []), seeds, arms, pick_device(device))
+    chosen = discovery.studies(outside).values() if names == ["all"] else [discovery.find(n, outside) for n in names]
+    plans = [make_plan(study, request) for study in chosen]
+    options = Options(jobs, backend, address, outside)
+    documents = [_run_one(plan, runs, options, quiet=as_json) for plan in plans]
+    if as_json:
+        print(json.dumps({"runs": documents}, indent=1, ensure_ascii=False))
+    if any(document["status"] != "complete" for document in documents):
+        raise typer.Exit(1)
+
+
+def _run_one(plan: Any, runs: Path, options: Any, *, quiet: bool) -> dict[str, Any]:
+    from assay.lab import results, runner
+    from assay.lab.console import ConsoleProgress, verdict_table
+    from assay.lab.store import Store
+
+    study, store = plan.study, Store(runs, plan.study.name)
+    try:
+        with ConsoleProgress(_err, study.name) as progress:
+            outcome = runner.run(plan, store, options, progress)
+    except KeyboardInterrupt:
+        print(f"assay: stopped; the same command goes on with {study.name} where it was", file=sys.stderr)
+        sys.exit(130)
+    found = results.findings(store, study, outcome.manifest)
+    manifest = outcome.manifest
+    if not quiet:
+        _out.print(verdict_table(found, f"{study.name}, preset {manifest['preset']}"))
+        counts = Counter(finding.judgement.verdict for finding in found)
+        tally = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        done = f"{outcome.computed} units computed, {outcome.reused} reused, {manifest['seconds']:.1f} s"
+        _out.print(f"{tally}. {done}. Run {manifest['id']} in {store.root}.", soft_wrap=True)
+    for failure in outcome.failures:
+        print(f"assay: {failure.unit.label} failed: {failure.error}", file=sys.stderr)
+    if outcome.failures:
+        print(f"assay: tracebacks are in {store.manifests / manifest['id']}.json", file=sys.stderr)
+    keys = ("study", "id", "preset", "set", "seeds", "arms", "skipped", "device", "status", "seconds")
+    document = {key: manifest[key] for key in (*keys, "computed", "reused")}
+    return {**document, "units": len(manifest["units"]), "claims": [finding.row() for finding in found]}
+
+
+@app.command()
+def claims(
+    names: Named = None,
+    preset: Wanted = None,
+    run_id: RunId = None,
+    save: Annotated[bool, typer.Option("--save", help="Write the summary to results/.")] = False,
+    runs: Runs = _DEFAULT_RUNS,
+    studies: Outside = None,
+    as_json: Json = False,
+) -> None:
+    """Verdicts of the newest run of each study."""
+    from assay.lab import results
+    from assay.lab.console import verdict_table
+
+    rows: list[dict[str, Any]] = []
+    for study, store, manifest in _stored_runs(names, runs, studies, preset, run_id):
+        found = results.findings(store, study, manifest)
+        rows += [finding.row() for finding in found]
+        if missing := results.incomplete(store, manifest):
+            total = len(manifest["units"])
+            print(f"assay: {missing} of {total} units of {study.name} are not stored yet", file=sys.stderr)
+        if save:
+            path = results.save_summary(Path("results"), manifest, found)
+            print(f"assay: wrote {path}", file=sys.stderr)
+        if not as_json:
+            _out.print(verdict_table(found, f"{study.name}, preset {manifest['preset']}, run {manifest['id']}"))
+    if as_json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+
+
+@app.command()
+def report(
+    names: Named = None,
+    out: Annotated[Path, typer.Option(help="Folder to write the site into.")] = Path("report"),
+    preset: Wanted = None,
+    run_id: RunId = None,
+    export: Annotated[str, typer.Option(help="Also write each figure as these: svg,png,pdf or none.")] = "svg,png",
+    runs: Runs = _DEFAULT_RUNS,
+    studies: Outside = None,
+) -> None:
+    """A static site: an index with all verdicts, a page per study; works offline."""
+    from assay.report import site
+
+    chosen = list(_stored_runs(names, runs, studies, preset, run_id))
+    index = site.write(chosen, out, formats=site.parse_formats(export), say=lambda text: print(text, file=sys.stderr))
+    print(index)
+
+
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="All benchmarks by default.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
+    save: Annotated[bool, typer.Option("--save", help="Write the result to results/.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Side-by-side benchmarks: ratios measured in one run."""
+    from assay import benchmarks
+    from assay.lab.backends import pick_device
+
+    results = [benchmarks.run(name, pick_device(device)) for name in benchmarks.chosen(names)]
+    for result in results:
+        if save:
+            print(f"assay: wrote {benchmarks.save(result, Path('results'))}", file=sys.stderr)
+        if not as_json:
+            _out.print(benchmarks.table(result))
+    if as_json:
+        print(json.dumps(results, indent=1))
+
+
+def _stored_runs(
+    names: list[str] | None, runs: Path, studies: str | None, preset: str | None, run_id: str | None
+) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
+    """(study, store, manifest) of the runs that a command reads."""
+    from assay.lab import discovery, results
+    from assay.lab.store import Store
+
+    known = discovery.studies(_folder(studies))
+    wanted = [name for name in names or [] if name != "all"]
+    if not wanted:
+        wanted = [name for name in known if Store(runs, name).manifests.is_dir()]
+        if not wanted:
+            raise UserError(f"no runs are stored in {runs}; start one with: assay run {next(iter(known))}")
+    if run_id is not None and len(wanted) != 1:
+        raise UserError("--run names one run, so name its study too")
+    for name in wanted:
+        study, store = discovery.find(name, _folder(studies)), Store(runs, name)
+        if preset is not None:
+            study.preset(preset)
+        yield study, store, results.pick_manifest(store, name, preset=preset, run=run_id)
+
+
+def _folder(studies: str | None) -> str | None:
+    if studies is None:
+        return None
+    if not Path(studies).is_dir():
+        raise UserError(f"the studies folder {studies} does not exist")
+    return str(Path(studies).resolve())
+
+
+if __name__ == "__main__":
+    main()

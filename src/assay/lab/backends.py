@@ -1,0 +1,88 @@
+"""Where units run: in this process, on joblib's loky workers, or on a ray or dask cluster through joblib."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator
+
+from .errors import UserError
+
+BACKENDS = ("loky", "ray", "dask")
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
+
+
+def prepare_process() -> None:
+    """One thread, and an allocator that keeps freed memory; idempotent, called before a unit's first tensor.
+
+    Training allocates and frees the same multi-megabyte tensors at every step. With glibc's defaults they go back
+    to the kernel and are faulted in again, which made some sweeps ten times slower.
+    """
+    import threadpoolctl
+    import torch
+
+    keep_freed_memory()
+    threadpoolctl.threadpool_limits(1)
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
+def keep_freed_memory() -> None:
+    """Raise glibc's thresholds for returning memory; does nothing with another C library."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)
+    mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+    mallopt(_M_TOP_PAD, 256 * 2**20)
+
+
+@contextlib.contextmanager
+def joblib_backend(backend: str, jobs: int, address: str | None) -> Iterator[None]:
+    """Make ``joblib.Parallel`` use the backend inside the block."""
+    import joblib
+
+    if backend not in BACKENDS:
+        raise UserError(f"unknown backend '{backend}' (allowed: {', '.join(BACKENDS)})")
+    if backend == "loky":
+        with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+            yield
+    elif backend == "ray":
+        try:
+            import ray
+            from ray.util.joblib import register_ray
+        except ImportError:
+            raise UserError("--backend ray needs the extra 'cluster' (pip install 'assay[cluster]')") from None
+        if not ray.is_initialized():
+            ray.init(address=address, num_cpus=None if address else jobs, log_to_driver=False, include_dashboard=False)
+        register_ray()
+        with joblib.parallel_config("ray", n_jobs=jobs):
+            yield
+    else:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise UserError("--backend dask needs the extra 'cluster' (pip install 'assay[cluster]')") from None
+        options = {"address": address} if address else {"n_workers": jobs, "threads_per_worker": 1}
+        with Client(**options), joblib.parallel_config("dask", n_jobs=jobs):
+            yield
+
+
+def default_jobs() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def pick_device(wanted: str) -> str:
+    """``cpu`` or ``cuda``; ``auto`` takes a GPU when there is one."""
+    import torch
+
+    if wanted not in ("cpu", "cuda", "auto"):
+        raise UserError(f"unknown device '{wanted}' (allowed: cpu, cuda, auto)")
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda was asked for, and this machine has no GPU that torch can use")
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return wanted

@@ -1,0 +1,169 @@
+"""Judging a measured quantity against a criterion: intervals over seeds and verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+Verdict = Literal["holds", "fails", "undecided", "not run"]
+LEAST_SEEDS = 3
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Region:
+    """The values that meet a criterion: an interval, its ends included or not."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError(f"no value lies between {self.low} and {self.high}")
+
+    def text(self) -> str:
+        least, most = (">", "<") if self.open else ("≥", "≤")
+        if math.isinf(self.high):
+            return f"{least} {_number(self.low)}"
+        if math.isinf(self.low):
+            return f"{most} {_number(self.high)}"
+        return f"in [{_number(self.low)}, {_number(self.high)}]"
+
+    def has(self, value: float) -> bool:
+        if self.open:
+            return self.low < value < self.high
+        return self.low <= value <= self.high
+
+    def contains(self, low: float, high: float) -> bool:
+        return self.has(low) and self.has(high)
+
+    def misses(self, low: float, high: float) -> bool:
+        return (high <= self.low or low >= self.high) if self.open else (high < self.low or low > self.high)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a claim's function returns: the verdict with the numbers behind it."""
+
+    verdict: Verdict
+    criterion: str
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    seeds: int = 0
+    reason: str = ""
+    region: Region | None = None
+
+
+def over_seeds(values: np.ndarray[Any, Any], region: Region, *, what: str = "") -> Judgement:
+    """Holds when the whole 95 % Student interval meets the criterion, fails when all of it misses."""
+    criterion = f"{what} {region.text()}".strip()
+    count = len(values)
+    finite = np.isfinite(values)
+    if not finite.all():
+        reason = f"{count - int(finite.sum())} of {count} seeds have no finite value"
+        estimate = float(values[finite].mean()) if finite.any() else math.nan
+        return Judgement("undecided", criterion, estimate, seeds=count, reason=reason, region=region)
+    estimate = float(values.mean())
+    if count < LEAST_SEEDS:
+        reason = f"{count} seeds, and a verdict needs {LEAST_SEEDS}"
+        return Judgement("undecided", criterion, estimate, seeds=count, reason=reason, region=region)
+    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1) * values.std(ddof=1) / math.sqrt(count))
+    return _decide(estimate, estimate - half, estimate + half, count, criterion, region)
+
+
+def every(values: np.ndarray[Any, Any], region: Region, *, seeds: int, tolerance: float, what: str = "") -> Judgement:
+    """Holds when each value meets the criterion within ``tolerance``; the estimate is the worst, the interval the
+    range."""
+    wide = Region(region.low - tolerance, region.high + tolerance, region.open)
+    slack = f" (tolerance {_number(tolerance)})" if tolerance else ""
+    criterion = f"every {what} {region.text()}{slack}".replace("  ", " ")
+    if not np.isfinite(values).all():
+        return Judgement("fails", criterion, seeds=seeds, reason="a value is not finite", region=region)
+    if seeds < LEAST_SEEDS:
+        reason = f"{seeds} seeds, and a verdict needs {LEAST_SEEDS}"
+        return Judgement("undecided", criterion, float(values.mean()), seeds=seeds, reason=reason, region=region)
+    excess = np.maximum(region.low - values, values - region.high)
+    verdict: Verdict = "holds" if all(wide.has(float(value)) for value in values) else "fails"
+    worst, low, high = (float(x) for x in (values[int(excess.argmax())], values.min(), values.max()))
+    return Judgement(verdict, criterion, worst, low, high, seeds, region=region)
+
+
+def not_run(reason: str) -> Judgement:
+    return Judgement("not run", "", reason=reason)
+
+
+def _decide(estimate: float, low: float, high: float, seeds: int, criterion: str, region: Region) -> Judgement:
+    verdict: Verdict = "undecided"
+    if region.contains(low, high):
+        verdict = "holds"
+    elif region.misses(low, high):
+        verdict = "fails"
+    return Judgement(verdict, criterion, estimate, low, high, seeds, region=region)
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement from the source that can fail. An identifier that starts with N is a control."""
+
+    id: str
+    statement: str
+    source: str
+    judge: Callable[[Any], Judgement]
+    when: Mapping[str, Callable[[Any], bool]]
+    printed: str | None = None
+    paper: float | str | None = None
+
+    @property
+    def control(self) -> bool:
+        return self.id.startswith("N")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim with its verdict in one run."""
+
+    study: str
+    claim: Claim
+    judgement: Judgement
+    preset: str
+    overrides: Mapping[str, Any]
+
+    def row(self) -> dict[str, Any]:
+        """The keys that ``assay claims --json`` promises; a number that does not exist is null."""
+        claim, judgement = self.claim, self.judgement
+        row: dict[str, Any] = {
+            "study": self.study,
+            "id": claim.id,
+            "statement": claim.statement,
+            "source": claim.source,
+            "verdict": judgement.verdict,
+            "estimate": _json(judgement.estimate),
+            "low": _json(judgement.low),
+            "high": _json(judgement.high),
+            "criterion": judgement.criterion,
+            "seeds": judgement.seeds,
+            "preset": self.preset,
+            "set": dict(self.overrides),
+        }
+        if judgement.reason:
+            row["reason"] = judgement.reason
+        if claim.printed is not None:
+            row["printed"] = claim.printed
+        if claim.paper is not None:
+            row["paper"] = claim.paper
+        return row
+
+
+def _json(value: float) -> float | None:
+    return value if math.isfinite(value) else None

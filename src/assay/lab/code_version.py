@@ -1,0 +1,75 @@
+"""The code version of a study: a hash over the syntax trees that its results depend on."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+# Rewording a claim, redrawing a figure or changing the engine must not rerun a training.
+_WITHOUT = ("assay.lab", "assay.report", "assay.web", "assay.benchmarks", "assay.cli")
+
+
+@cache
+def code_version(module: str) -> str:
+    """Hash of ``module`` (a study's ``study.py``) and of everything it imports from the package or its own folder."""
+    package = module.rpartition(".")[0]
+    digest = hashlib.blake2b(digest_size=12)
+    for name in sorted(_closure(module, ("assay", package))):
+        path = _source(name)
+        if path is not None:
+            digest.update(f"{name.removeprefix(package)}:{_tree(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def _closure(module: str, packages: tuple[str, ...]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name.startswith(_WITHOUT) or _source(name) is None:
+            continue
+        seen.add(name)
+        waiting += [found for found in _imports(name) if f"{found}.".startswith(tuple(f"{p}." for p in packages))]
+    return seen
+
+
+def _imports(module: str) -> Iterator[str]:
+    path = _source(module)
+    assert path is not None
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
+            name = ".".join(part for part in (base, node.module or "") if part)
+            yield name
+            # `from assay.probes import directions` names a module, not an attribute.
+            yield from (f"{name}.{alias.name}" for alias in node.names)
+
+
+@cache
+def _source(module: str) -> Path | None:
+    """The file of a module, found by path alone: importing it could pull in heavy optional packages."""
+    parts = module.split(".")
+    for cut in range(len(parts), 0, -1):
+        parent = sys.modules.get(".".join(parts[:cut]))
+        if parent is not None and hasattr(parent, "__path__"):
+            path = Path(next(iter(parent.__path__))).joinpath(*parts[cut:])
+            candidates = (path / "__init__.py", path.with_suffix(".py"))
+            return next((candidate for candidate in candidates if candidate.is_file()), None)
+    return None
+
+
+def _tree(path: Path) -> str:
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and body and ast.get_docstring(node, False):
+            node.body = body[1:]
+    return hashlib.blake2b(ast.dump(tree).encode(), digest_size=12).hexdigest()

@@ -1,0 +1,112 @@
+"""Executing one unit, in whichever process it landed."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from .backends import prepare_process
+from .discovery import find
+from .params import ParamsView
+from .plan import Unit
+from .recorder import Recorder
+from .store import Payload
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished unit: its payload, or the error that stopped it."""
+
+    unit: Unit
+    payload: Payload | None
+    seconds: float
+    latest: tuple[str, float] | None = None
+    error: str = ""
+    trace: str = ""
+
+
+def execute(unit: Unit, outside: str | None, watch: Callable[[str, float], None] | None = None) -> Outcome:
+    """Run the unit's arm. An exception becomes an Outcome with its traceback, so that the other units go on."""
+    prepare_process()
+    started = time.perf_counter()
+    try:
+        recorder = measure(unit, outside, watch)
+        seconds = time.perf_counter() - started
+        frame = recorder.frame().with_columns(arm=pl.lit(unit.arm))
+        payload = Payload.pack(frame, recorder.arrays, _meta(unit, recorder.notes, seconds))
+    except Exception as error:
+        seconds = time.perf_counter() - started
+        message = f"{type(error).__name__}: {error}"
+        return Outcome(unit, None, seconds, error=message, trace=traceback.format_exc())
+    latest = frame.row(-1, named=True)
+    return Outcome(unit, payload, seconds, (latest["metric"], latest["value"]))
+
+
+def measure(unit: Unit, outside: str | None, watch: Callable[[str, float], None] | None = None) -> Recorder:
+    """The measurements of a unit, without storing them."""
+    import torch
+
+    from assay.training.seeds import Seeds
+
+    study = find(unit.study, outside)
+    arm = study.arms[unit.arm]
+    params = ParamsView(study.model(**unit.params), arm.uses)
+    recorder = Recorder(unit.seeds, columns=unit.point, watch=watch)
+    seeds = Seeds(unit.seeds, unit.device, getattr(torch, unit.dtype))
+    arm.function(params, seeds, recorder, **unit.point)
+    return recorder
+
+
+def _meta(unit: Unit, notes: dict[str, Any], seconds: float) -> dict[str, Any]:
+    return {
+        "study": unit.study,
+        "arm": unit.arm,
+        "point": dict(unit.point),
+        "seeds": list(unit.seeds),
+        "params": dict(unit.params),
+        "device": unit.device,
+        "dtype": unit.dtype,
+        "notes": notes,
+        "seconds": round(seconds, 3),
+        **environment(unit.device),
+    }
+
+
+@cache
+def _environment(device: str) -> tuple[tuple[str, str], ...]:
+    import torch
+
+    names = ("assay", "torch", "numpy", "polars")
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    machine = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
+    return (
+        ("versions", f"Python {platform.python_version()}, {versions}"),
+        ("machine", machine),
+        ("commit", _commit()),
+    )
+
+
+def environment(device: str) -> dict[str, str]:
+    """Versions, machine and commit, for manifests and unit metadata."""
+    return dict(_environment(device))
+
+
+def _commit() -> str:
+    here = Path(__file__).parent
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "not a checkout"
+    return answer.stdout.strip()

@@ -1,0 +1,121 @@
+"""Validated parameters, presets and named settings of a study."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pydantic
+from pydantic import BaseModel, ConfigDict
+
+from .errors import UserError, unknown
+
+
+class Params(BaseModel):
+    """Base of every study's parameters: frozen, no unknown names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, init=False)
+class Preset:
+    """A named bundle of parameter values with its number of seeds and stated cost.
+
+    ``fewer`` gives a smaller number of seeds to a setting or arm by name; ``settings`` adds values to a named
+    setting under this preset; ``arms`` are optional arms that this preset runs as well; ``skip`` leaves arms out.
+    """
+
+    seeds: int
+    cost: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fewer: Mapping[str, int] = field(default_factory=dict)
+    arms: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        seeds: int,
+        cost: str,
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+        fewer: Mapping[str, int] | None = None,
+        arms: tuple[str, ...] = (),
+        skip: tuple[str, ...] = (),
+        **values: Any,
+    ) -> None:
+        if seeds < 1:
+            raise ValueError("a preset needs at least one seed")
+        for name, value in {
+            "seeds": seeds,
+            "cost": cost,
+            "values": values,
+            "settings": settings or {},
+            "fewer": fewer or {},
+            "arms": tuple(arms),
+            "skip": tuple(skip),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def seconds(self) -> float:
+        """The stated cost in seconds: '10 s', '5 min', '2 h'."""
+        match = re.match(r"\s*(?:about )?([\d.]+)\s*(s|min|h)\b", self.cost)
+        if match is None:
+            raise ValueError(f"cost '{self.cost}' does not start with a number and s, min or h")
+        return float(match[1]) * {"s": 1, "min": 60, "h": 3600}[match[2]]
+
+
+class ParamsView:
+    """The parameters that an arm declared in ``uses``; any other name is refused.
+
+    An arm's stored results are addressed by the parameters it uses, so reading one that it did not declare would
+    let a stale result pass for a fresh one.
+    """
+
+    def __init__(self, params: Params, uses: tuple[str, ...] | None) -> None:
+        self._params = params
+        self._uses = frozenset(uses if uses is not None else type(params).model_fields)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in type(self._params).model_fields and name not in self._uses:
+            raise AttributeError(f"the arm reads the parameter '{name}' without naming it in uses=")
+        return getattr(self._params, name)
+
+    def used(self) -> dict[str, Any]:
+        """The declared parameters and their values, JSON-ready and in a fixed order."""
+        dump = self._params.model_dump(mode="json")
+        return {name: dump[name] for name in sorted(self._uses)}
+
+
+def build(model: type[Params], *layers: Mapping[str, Any]) -> Params:
+    """Validate the union of ``layers``, later ones winning; a bad value becomes one sentence."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged.update(layer)
+    for name in merged:
+        if name not in model.model_fields:
+            raise unknown("parameter", name, model.model_fields)
+    try:
+        return model(**merged)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"]) or "parameters"
+        message = first["msg"][0].lower() + first["msg"][1:]
+        shown = "" if first["type"] == "value_error" and not first["loc"] else f" = {first['input']!r}"
+        raise UserError(f"parameter {name}{shown} is not allowed: {message}") from None
+
+
+def parse_overrides(texts: list[str]) -> dict[str, str]:
+    """``["dim=40", "interval.width=20"]`` to a mapping; values are validated later by the parameter's type."""
+    overrides: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UserError(f"--set takes name=value, and '{text}' is not of that form")
+        overrides[name.strip()] = value.strip()
+    return overrides

@@ -1,0 +1,109 @@
+"""What an arm records: tidy rows and arrays, all seeds of its chunk at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+Scalar = str | int | float | bool
+RESERVED = ("arm", "seed", "step", "metric", "value")
+
+
+class Recorder:
+    """Collects the measurements of one unit.
+
+    >>> record(step=10, test_accuracy=values)                # values: one per seed, or a number for all
+    >>> record(at={"neuron": "lucky"}, cosine=values)        # an extra column of the tidy table
+    >>> record.curve(steps, loss=values)                     # values: (steps, seeds)
+    >>> record.array("weights", tensor, step=2)              # tensor: (seeds, ...)
+    >>> record.note(learning_rate=0.1)                       # a choice that was made, kept with the unit
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        *,
+        columns: Mapping[str, Any] | None = None,
+        watch: Callable[[str, float], None] | None = None,
+    ) -> None:
+        self._seeds = list(seeds)
+        self._columns = dict(columns or {})
+        self._watch = watch
+        self._frames: list[pl.DataFrame] = []
+        self.arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self.notes: dict[str, Any] = {}
+
+    def __call__(self, *, step: int | None = None, at: Mapping[str, Scalar] | None = None, **metrics: Any) -> None:
+        if not metrics:
+            raise ValueError("record() was given no metric")
+        for metric, values in metrics.items():
+            array = _numbers(values)
+            if array.ndim == 0:
+                array = np.full(len(self._seeds), float(array))
+            if array.shape != (len(self._seeds),):
+                raise ValueError(f"{metric} has shape {array.shape}; one value for each of {len(self._seeds)} seeds")
+            self._add(metric, array, self._seeds, [step] * len(self._seeds), at or {})
+            if self._watch is not None:
+                self._watch(metric, float(array.mean()))
+
+    def curve(self, steps: Iterable[int], *, at: Mapping[str, Scalar] | None = None, **metrics: Any) -> None:
+        """Record a whole curve per metric; values have shape (steps, seeds)."""
+        points = [int(step) for step in steps]
+        for metric, values in metrics.items():
+            array = _numbers(values)
+            if array.shape != (len(points), len(self._seeds)):
+                raise ValueError(f"{metric} has shape {array.shape}, not ({len(points)}, {len(self._seeds)})")
+            repeated = [step for step in points for _ in self._seeds]
+            self._add(metric, array.reshape(-1), self._seeds * len(points), repeated, at or {})
+
+    def array(self, name: str, values: Any, *, step: int | None = None) -> None:
+        """Keep an array with a leading seed axis, for figures and claims that need more than numbers."""
+        array = np.ascontiguousarray(_plain(values))
+        if array.ndim == 0 or array.shape[0] != len(self._seeds):
+            raise ValueError(f"array {name} has shape {array.shape}; its first axis is the {len(self._seeds)} seeds")
+        key = name if step is None else f"{name}@{step}"
+        if key in self.arrays:
+            raise ValueError(f"array {key} was recorded twice")
+        self.arrays[key] = array
+
+    def note(self, **choices: Any) -> None:
+        """Keep a choice (a tuned learning rate, a data set's size) with the unit; JSON values only."""
+        self.notes.update(choices)
+
+    def frame(self) -> pl.DataFrame:
+        if not self._frames:
+            raise ValueError("the arm recorded nothing")
+        return pl.concat(self._frames, how="diagonal_relaxed")
+
+    def _add(
+        self,
+        metric: str,
+        values: np.ndarray[Any, Any],
+        seeds: list[int],
+        steps: list[int | None] | list[int],
+        at: Mapping[str, Scalar],
+    ) -> None:
+        for name in at:
+            if name in RESERVED or name in self._columns:
+                raise ValueError(f"the column '{name}' is already taken")
+        labels = {**self._columns, **at}
+        frame = pl.DataFrame(
+            {"seed": seeds, "step": steps, "metric": [metric] * len(seeds), "value": values},
+            schema={"seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64},
+        )
+        self._frames.append(frame.with_columns(**{name: pl.lit(value) for name, value in labels.items()}))
+
+
+def _plain(values: Any) -> np.ndarray[Any, Any]:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    return np.asarray(values)
+
+
+def _numbers(values: Any) -> np.ndarray[Any, Any]:
+    if isinstance(values, (list, tuple)) and values and hasattr(values[0], "detach"):
+        values = [_plain(value) for value in values]
+    return _plain(values).astype(np.float64)

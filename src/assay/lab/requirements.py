@@ -1,0 +1,33 @@
+"""What an arm may need beyond the package itself, and whether it is there."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+
+from assay.data.images import available
+
+_EXTRAS = {
+    "llm": ("transformers",),
+    "data": ("datasets", "PIL"),
+    "cluster": ("ray", "dask"),
+    "web": ("fastapi", "uvicorn"),
+}
+
+
+def missing_requirement(needs: Iterable[str], device: str) -> str | None:
+    """The first requirement that is not met, as the reason an arm cannot run; None when all are."""
+    for need in needs:
+        kind, _, name = need.partition(":")
+        if kind == "gpu":
+            if device != "cuda":
+                return "it needs a GPU (--device cuda)"
+        elif kind == "extra":
+            if any(importlib.util.find_spec(module) is None for module in _EXTRAS[name]):
+                return f"it needs the extra '{name}' (pip install 'assay[{name}]')"
+        elif kind == "data":
+            if reason := available(name):
+                return f"it needs the data set '{name}': {reason}"
+        else:
+            raise ValueError(f"unknown requirement '{need}'")
+    return None

@@ -1,0 +1,219 @@
+"""The store: finished units and run manifests on disk. Atomic, checked, safe for two runs on one host.
+
+<runs>/<study>/units/<key>/    measurements.parquet  arrays.safetensors  unit.json  SHA256SUMS
+<runs>/<study>/manifests/<id>.json
+<runs>/<study>/locks/<key>
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from .errors import UserError, unknown
+
+_SUMS = "SHA256SUMS"
+
+
+class DamagedUnit(Exception):
+    """A stored file does not match its checksum or is missing."""
+
+
+@dataclass(frozen=True)
+class StoredUnit:
+    frame: pl.DataFrame
+    arrays: dict[str, np.ndarray[Any, Any]]
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A finished unit as bytes, ready to be written; what a worker hands back."""
+
+    files: dict[str, bytes]
+
+    @classmethod
+    def pack(cls, frame: pl.DataFrame, arrays: dict[str, np.ndarray[Any, Any]], meta: dict[str, Any]) -> Payload:
+        parquet = io.BytesIO()
+        frame.write_parquet(parquet)
+        files = {"measurements.parquet": parquet.getvalue(), "unit.json": _json_bytes(meta)}
+        if arrays:
+            files["arrays.safetensors"] = save_arrays(arrays)
+        return cls(files)
+
+
+class Store:
+    """The runs of one study under one folder."""
+
+    def __init__(self, runs: Path, study: str) -> None:
+        self.root = runs / study
+        self.units = self.root / "units"
+        self.manifests = self.root / "manifests"
+        self.locks = self.root / "locks"
+
+    def prepare(self) -> None:
+        """Make the folders; an unwritable place is refused before any work is done."""
+        try:
+            for folder in (self.units, self.manifests, self.locks):
+                folder.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe-{secrets.token_hex(4)}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise UserError(f"cannot write to the runs folder {self.root}: {error.strerror or error}") from None
+
+    def has(self, key: str) -> bool:
+        """Whether a unit is stored whole. Raises DamagedUnit, naming the file, when it is stored but damaged."""
+        folder = self.units / key
+        if not folder.exists():
+            return False
+        _verify(folder)
+        return True
+
+    def write(self, key: str, payload: Payload) -> None:
+        """Store a unit: everything goes to a temporary name, and one rename makes it visible."""
+        folder = self.units / f".tmp-{key}-{os.getpid()}-{secrets.token_hex(4)}"
+        folder.mkdir(parents=True)
+        try:
+            sums = [f"{_sha(content)}  {name}\n" for name, content in sorted(payload.files.items())]
+            for name, content in {**payload.files, _SUMS: "".join(sums).encode()}.items():
+                _write(folder / name, content)
+            self.discard(key)
+            folder.rename(self.units / key)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def read(self, key: str, *, arrays: bool = False) -> StoredUnit:
+        """A unit's contents, checked against their checksums."""
+        folder = self.units / key
+        if not folder.exists():
+            raise DamagedUnit(f"unit {folder} is missing")
+        contents = _verify(folder)
+        frame = pl.read_parquet(contents["measurements.parquet"])
+        stored = load_arrays(contents["arrays.safetensors"]) if arrays and "arrays.safetensors" in contents else {}
+        return StoredUnit(frame, stored, json.loads(contents["unit.json"]))
+
+    def discard(self, key: str) -> None:
+        """Take a unit away (it was damaged). It disappears at once, by rename, and is removed afterwards."""
+        folder = self.units / key
+        if folder.exists():
+            doomed = self.units / f".tmp-old-{key}-{secrets.token_hex(4)}"
+            folder.rename(doomed)
+            shutil.rmtree(doomed, ignore_errors=True)
+
+    def try_lock(self, key: str, *, wait: bool = False) -> Lock | None:
+        """The unit's lock, or None while another run holds it. The kernel frees it when its holder dies."""
+        handle = os.open(self.locks / key, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        return Lock(handle)
+
+    def sweep_leftovers(self) -> None:
+        """Remove temporary folders of runs that were killed."""
+        for folder in self.units.glob(".tmp-*"):
+            key = folder.name.removeprefix(".tmp-").removeprefix("old-").split("-")[0]
+            with locked(self.try_lock(key)) as lock:
+                if lock is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        path = self.manifests / f"{manifest['id']}.json"
+        temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
+        _write(temporary, _json_bytes(manifest))
+        temporary.replace(path)
+
+    def manifest_ids(self) -> list[str]:
+        """All runs, oldest first."""
+        return sorted(path.stem for path in self.manifests.glob("[!.]*.json"))
+
+    def manifest(self, run: str) -> dict[str, Any]:
+        path = self.manifests / f"{run}.json"
+        if not path.exists():
+            raise unknown("run", run, self.manifest_ids())
+        try:
+            loaded: dict[str, Any] = json.loads(path.read_text())
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise UserError(f"the manifest {path} is damaged; remove it and run the study again") from None
+        return loaded
+
+    def newest(self, preset: str | None = None) -> dict[str, Any] | None:
+        """The newest manifest, of one preset when given."""
+        for run in reversed(self.manifest_ids()):
+            manifest = self.manifest(run)
+            if preset is None or manifest["preset"] == preset:
+                return manifest
+        return None
+
+
+@dataclass
+class Lock:
+    handle: int
+
+    def release(self) -> None:
+        if self.handle >= 0:
+            os.close(self.handle)
+            self.handle = -1
+
+
+@contextmanager
+def locked(lock: Lock | None) -> Iterator[Lock | None]:
+    try:
+        yield lock
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def _verify(folder: Path) -> dict[str, bytes]:
+    try:
+        lines = (folder / _SUMS).read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise DamagedUnit(f"{folder / _SUMS} cannot be read") from None
+    contents: dict[str, bytes] = {}
+    for line in lines:
+        digest, _, name = line.partition("  ")
+        path = folder / name
+        try:
+            contents[name] = path.read_bytes()
+        except (OSError, ValueError):
+            raise DamagedUnit(f"{path} is missing") from None
+        if _sha(contents[name]) != digest:
+            raise DamagedUnit(f"{path} does not match its checksum")
+    if not {"measurements.parquet", "unit.json"} <= contents.keys():
+        raise DamagedUnit(f"{folder / _SUMS} does not list every file")
+    if (folder / "arrays.safetensors").exists() and "arrays.safetensors" not in contents:
+        raise DamagedUnit(f"{folder / _SUMS} does not list every file")
+    return contents
+
+
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _json_bytes(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, default=str) + "\n").encode()
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
