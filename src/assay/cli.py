@@ -132,10 +132,9 @@ def _run_one(plan: Any, runs: Path, options: Any, *, quiet: bool) -> dict[str, A
         tally = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         done = f"{outcome.computed} units computed, {outcome.reused} reused, {manifest['seconds']:.1f} s"
         _out.print(f"{tally}. {done}. Run {manifest['id']} in {store.root}.", soft_wrap=True)
-    for failure in outcome.failures:
-        print(f"assay: {failure.unit.label} failed: {failure.error}", file=sys.stderr)
-    if outcome.failures:
-        print(f"assay: tracebacks are in {store.manifests / manifest['id']}.json", file=sys.stderr)
+    if count := len(outcome.failures):
+        where = store.manifests / f"{manifest['id']}.json"
+        print(f"assay: {count} units of {study.name} failed; their tracebacks are in {where}", file=sys.stderr)
     keys = ("study", "id", "preset", "set", "seeds", "arms", "skipped", "device", "status", "seconds")
     document = {key: manifest[key] for key in (*keys, "computed", "reused")}
     return {**document, "units": len(manifest["units"]), "claims": [finding.row() for finding in found]}
@@ -185,8 +184,12 @@ def report(
     from assay.report import site
 
     chosen = list(_stored_runs(names, runs, studies, preset, run_id))
-    index = site.write(chosen, out, formats=site.parse_formats(export), say=lambda text: print(text, file=sys.stderr))
-    print(index)
+    formats = site.parse_formats(export)
+    try:
+        print(site.write(chosen, out, formats=formats, say=lambda text: print(text, file=sys.stderr)))
+    except site.BrokenExhibit as error:
+        print(f"assay: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
 
 
 @app.command()
@@ -222,7 +225,7 @@ def _stored_runs(
     if not wanted:
         wanted = [name for name in known if Store(runs, name).manifests.is_dir()]
         if not wanted:
-            raise UserError(f"no runs are stored in {runs}; start one with: assay run {next(iter(known))}")
+            raise UserError(f"no runs are stored in {runs}; start one with: assay run {next(iter(known), 'STUDY')}")
     if run_id is not None and len(wanted) != 1:
         raise UserError("--run names one run, so name its study too")
     for name in wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
 import os
 from collections.abc import Iterator
 
@@ -39,32 +40,36 @@ def keep_freed_memory() -> None:
     mallopt(_M_TOP_PAD, 256 * 2**20)
 
 
+def check_backend(backend: str) -> None:
+    """Refuse an unknown backend, or one whose package is missing, before anything is written."""
+    if backend not in BACKENDS:
+        raise UserError(f"unknown backend '{backend}' (allowed: {', '.join(BACKENDS)})")
+    package = {"ray": "ray", "dask": "distributed"}.get(backend)
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise UserError(f"--backend {backend} needs the extra 'cluster' (pip install 'assay[cluster]')")
+
+
 @contextlib.contextmanager
 def joblib_backend(backend: str, jobs: int, address: str | None) -> Iterator[None]:
     """Make ``joblib.Parallel`` use the backend inside the block."""
     import joblib
 
-    if backend not in BACKENDS:
-        raise UserError(f"unknown backend '{backend}' (allowed: {', '.join(BACKENDS)})")
+    check_backend(backend)
     if backend == "loky":
         with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
             yield
     elif backend == "ray":
-        try:
-            import ray
-            from ray.util.joblib import register_ray
-        except ImportError:
-            raise UserError("--backend ray needs the extra 'cluster' (pip install 'assay[cluster]')") from None
+        import ray
+        from ray.util.joblib import register_ray
+
         if not ray.is_initialized():
             ray.init(address=address, num_cpus=None if address else jobs, log_to_driver=False, include_dashboard=False)
         register_ray()
         with joblib.parallel_config("ray", n_jobs=jobs):
             yield
     else:
-        try:
-            from distributed import Client
-        except ImportError:
-            raise UserError("--backend dask needs the extra 'cluster' (pip install 'assay[cluster]')") from None
+        from distributed import Client
+
         options = {"address": address} if address else {"n_workers": jobs, "threads_per_worker": 1}
         with Client(**options), joblib.parallel_config("dask", n_jobs=jobs):
             yield

@@ -33,7 +33,8 @@ class Region:
             return f"{least} {_number(self.low)}"
         if math.isinf(self.low):
             return f"{most} {_number(self.high)}"
-        return f"in [{_number(self.low)}, {_number(self.high)}]"
+        left, right = "()" if self.open else "[]"
+        return f"in {left}{_number(self.low)}, {_number(self.high)}{right}"
 
     def has(self, value: float) -> bool:
         if self.open:
@@ -86,12 +87,12 @@ def every(values: np.ndarray[Any, Any], region: Region, *, seeds: int, tolerance
     criterion = f"every {what} {region.text()}{slack}".replace("  ", " ")
     if not np.isfinite(values).all():
         return Judgement("fails", criterion, seeds=seeds, reason="a value is not finite", region=region)
+    excess = np.maximum(region.low - values, values - region.high)
+    worst, low, high = (float(x) for x in (values[int(excess.argmax())], values.min(), values.max()))
     if seeds < LEAST_SEEDS:
         reason = f"{seeds} seeds, and a verdict needs {LEAST_SEEDS}"
-        return Judgement("undecided", criterion, float(values.mean()), seeds=seeds, reason=reason, region=region)
-    excess = np.maximum(region.low - values, values - region.high)
+        return Judgement("undecided", criterion, worst, low, high, seeds, reason, region)
     verdict: Verdict = "holds" if all(wide.has(float(value)) for value in values) else "fails"
-    worst, low, high = (float(x) for x in (values[int(excess.argmax())], values.min(), values.max()))
     return Judgement(verdict, criterion, worst, low, high, seeds, region=region)
 
 

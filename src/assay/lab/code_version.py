@@ -11,6 +11,8 @@ from pathlib import Path
 
 # Rewording a claim, redrawing a figure or changing the engine must not rerun a training.
 _WITHOUT = ("assay.lab", "assay.report", "assay.web", "assay.benchmarks", "assay.cli")
+# The lab hands every arm its seeds' streams, whether or not the study imports them by name.
+_ALWAYS = ("assay.training.seeds",)
 
 
 @cache
@@ -27,10 +29,12 @@ def code_version(module: str) -> str:
 
 def _closure(module: str, packages: tuple[str, ...]) -> set[str]:
     seen: set[str] = set()
-    waiting = [module]
+    package = module.rpartition(".")[0]
+    without = tuple(f"{name}." for name in (*_WITHOUT, f"{package}.claims", f"{package}.figures"))
+    waiting = [module, *_ALWAYS]
     while waiting:
         name = waiting.pop()
-        if name in seen or name.startswith(_WITHOUT) or _source(name) is None:
+        if name in seen or f"{name}.".startswith(without) or _source(name) is None:
             continue
         seen.add(name)
         waiting += [found for found in _imports(name) if f"{found}.".startswith(tuple(f"{p}." for p in packages))]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
@@ -54,11 +56,12 @@ def _outside(folder: Path) -> Iterator[str]:
     paths = sorted(folder.glob("*/study.py"))
     if not paths:
         raise UserError(f"the folder {folder} holds no study (a folder with a study.py in it)")
+    # One package per folder: two folders may each hold a study of the same name.
+    package = f"{_PACKAGE}_{hashlib.blake2b(str(folder.resolve()).encode(), digest_size=4).hexdigest()}"
+    _register(package, folder)
     for path in paths:
-        name = f"{_PACKAGE}.{path.parent.name}"
-        if name not in sys.modules:
-            _register(_PACKAGE, folder)
-            _register(name, path.parent)
+        name = f"{package}.{path.parent.name}"
+        _register(name, path.parent)
         yield name
 
 
@@ -71,7 +74,7 @@ def _register(name: str, folder: Path) -> None:
 
 
 def _load(package: str) -> Study:
-    module = importlib.import_module(f"{package}.study")
+    module = _import(f"{package}.study")
     study = getattr(module, "study", None)
     if not isinstance(study, Study):
         raise UserError(f"{module.__file__} does not define a lab.Study called 'study'")
@@ -79,5 +82,16 @@ def _load(package: str) -> Study:
     study.module, study.folder = module.__name__, Path(module.__file__).parent
     for room in ("claims", "figures"):
         if (study.folder / f"{room}.py").exists():
-            importlib.import_module(f"{package}.{room}")
+            _import(f"{package}.{room}")
     return study
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except UserError:
+        raise
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{where.filename}, line {where.lineno}"
+        raise UserError(f"the study '{name.split('.')[-2]}' cannot be loaded: {error} ({place})") from error

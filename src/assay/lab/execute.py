@@ -15,6 +15,8 @@ from typing import Any
 
 import polars as pl
 
+import assay
+
 from .backends import prepare_process
 from .discovery import find
 from .params import ParamsView
@@ -86,11 +88,10 @@ def _meta(unit: Unit, notes: dict[str, Any], seconds: float) -> dict[str, Any]:
 def _environment(device: str) -> tuple[tuple[str, str], ...]:
     import torch
 
-    names = ("assay", "torch", "numpy", "polars")
-    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "numpy", "polars"))
     machine = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
     return (
-        ("versions", f"Python {platform.python_version()}, {versions}"),
+        ("versions", f"assay {assay.__version__}, Python {platform.python_version()}, {versions}"),
         ("machine", machine),
         ("commit", _commit()),
     )

@@ -121,6 +121,9 @@ class Measurements:
     def rows(self, metric: str | Iterable[str] | None = None, **where: Any) -> pl.DataFrame:
         """The matching rows; a list as a value means any of its members. Raises NotMeasured when there are none."""
         frame = self.frame
+        arm = where.get("arm")
+        if isinstance(arm, str) and arm not in frame["arm"]:
+            raise NotMeasured(f"the arm '{arm}' did not run")
         if metric is not None:
             where = {"metric": metric, **where}
         for column, wanted in where.items():
@@ -138,7 +141,7 @@ class Measurements:
 
     def final(self, metric: str, **where: Any) -> Values:
         """Each seed's value at its last step."""
-        rows = self.rows(metric, **where)
+        rows = self._one_condition(metric, where)
         last = pl.col("step").fill_null(-1) == pl.col("step").fill_null(-1).max().over("seed")
         return self._one_per_seed(rows.filter(last), metric, where)
 
@@ -154,16 +157,17 @@ class Measurements:
 
     def curve(self, metric: str, **where: Any) -> pl.DataFrame:
         """The rows of one curve per seed, sorted by step; refuses when two curves would be mixed."""
-        rows = self.rows(metric, **where)
+        rows = self._one_condition(metric, where)
         if rows.select("seed", "step").is_duplicated().any():
-            raise AmbiguousQuery(_ambiguous(rows, metric, where))
+            raise AmbiguousQuery(_ambiguous(rows, metric))
         return rows.sort("seed", "step")
 
     def steps_to(self, metric: str, level: float, **where: Any) -> Values:
         """The first step at which the metric reaches ``level``. A seed that never does counts with its last step:
         at least that long, so that a claim of being faster than it is never helped by the censoring."""
         curve = self.curve(metric, **where)
-        reached = pl.when(pl.col("value") >= level).then(pl.col("step"))
+        # To Polars NaN is larger than any number, so a diverged run would reach every level.
+        reached = pl.when(pl.col("value").is_finite() & (pl.col("value") >= level)).then(pl.col("step"))
         first = curve.group_by("seed").agg(reached.min().alias("reached"), pl.col("step").max().alias("last"))
         values = first.select("seed", pl.coalesce("reached", "last").cast(pl.Float64))
         return Values(dict(values.iter_rows()), f"steps to {level:g} in {_name(metric, where)}")
@@ -208,14 +212,23 @@ class Measurements:
             frame = frame.filter(pl.col(column) == wanted)
         return float(frame["value"][0]) if len(frame) == 1 else None
 
+    def _one_condition(self, metric: str, where: Mapping[str, Any]) -> pl.DataFrame:
+        """The matching rows, refused when a seed has them under several conditions: the one with the most steps
+        would be chosen silently, or two curves would be woven into one."""
+        rows = self.rows(metric, **where)
+        labels = [column for column in rows.columns if column not in ("step", "value")]
+        if rows.select(labels).n_unique() > rows["seed"].n_unique():
+            raise AmbiguousQuery(_ambiguous(rows.drop("step"), metric))
+        return rows
+
     def _one_per_seed(self, rows: pl.DataFrame, metric: str, where: Mapping[str, Any]) -> Values:
         if rows["seed"].is_duplicated().any():
-            raise AmbiguousQuery(_ambiguous(rows, metric, where))
+            raise AmbiguousQuery(_ambiguous(rows, metric))
         return Values(dict(rows.select("seed", "value").iter_rows()), _name(metric, where))
 
 
-def _ambiguous(rows: pl.DataFrame, metric: str, where: Mapping[str, Any]) -> str:
-    varying = [c for c in rows.columns if c not in ("seed", "value") and c not in where and rows[c].n_unique() > 1]
+def _ambiguous(rows: pl.DataFrame, metric: str) -> str:
+    varying = [c for c in rows.columns if c not in ("seed", "value") and rows[c].n_unique() > 1]
     return f"{metric} has several rows per seed; choose one by {', '.join(varying) or 'recording it once'}"
 
 

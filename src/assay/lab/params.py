@@ -16,7 +16,7 @@ from .errors import UserError, unknown
 class Params(BaseModel):
     """Base of every study's parameters: frozen, no unknown names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
 @dataclass(frozen=True, init=False)

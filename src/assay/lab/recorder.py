@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 Scalar = str | int | float | bool
+_SCHEMA = {"seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64}
 RESERVED = ("arm", "seed", "step", "metric", "value")
 
 
@@ -32,7 +33,7 @@ class Recorder:
         self._seeds = list(seeds)
         self._columns = dict(columns or {})
         self._watch = watch
-        self._frames: list[pl.DataFrame] = []
+        self._rows: dict[tuple[tuple[str, Scalar], ...], dict[str, list[Any]]] = {}
         self.arrays: dict[str, np.ndarray[Any, Any]] = {}
         self.notes: dict[str, Any] = {}
 
@@ -74,27 +75,33 @@ class Recorder:
         self.notes.update(choices)
 
     def frame(self) -> pl.DataFrame:
-        if not self._frames:
+        """All rows, in the order of recording within each set of labels."""
+        if not self._rows:
             raise ValueError("the arm recorded nothing")
-        return pl.concat(self._frames, how="diagonal_relaxed")
+        frames = [
+            pl.DataFrame(rows, schema=_SCHEMA).with_columns(**{name: pl.lit(value) for name, value in labels})
+            for labels, rows in self._rows.items()
+        ]
+        return pl.concat(frames, how="diagonal_relaxed")
 
     def _add(
         self,
         metric: str,
         values: np.ndarray[Any, Any],
         seeds: list[int],
-        steps: list[int | None] | list[int],
+        steps: Sequence[int | None],
         at: Mapping[str, Scalar],
     ) -> None:
         for name in at:
             if name in RESERVED or name in self._columns:
                 raise ValueError(f"the column '{name}' is already taken")
-        labels = {**self._columns, **at}
-        frame = pl.DataFrame(
-            {"seed": seeds, "step": steps, "metric": [metric] * len(seeds), "value": values},
-            schema={"seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64},
-        )
-        self._frames.append(frame.with_columns(**{name: pl.lit(value) for name, value in labels.items()}))
+        # Plain lists here and one frame per set of labels at the end: a frame per call cost more than the training.
+        labels = tuple({**self._columns, **at}.items())
+        rows = self._rows.setdefault(labels, {name: [] for name in _SCHEMA})
+        rows["seed"] += seeds
+        rows["step"] += steps
+        rows["metric"] += [metric] * len(seeds)
+        rows["value"] += values.tolist()
 
 
 def _plain(values: Any) -> np.ndarray[Any, Any]:

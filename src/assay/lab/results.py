@@ -13,6 +13,7 @@ import polars as pl
 from .claims import Finding
 from .errors import UserError
 from .measurements import Measurements
+from .params import build
 from .store import DamagedUnit, Store
 from .study import Study
 
@@ -57,10 +58,11 @@ def load(store: Store, study: Study, manifest: Mapping[str, Any]) -> Measurement
                     parts.append((list(unit["seeds"]), stored[key]))
         return parts
 
+    # The parameters that the run had, not those that its preset has by now.
     return Measurements(
         frame.select(order),
-        study.resolve(manifest["preset"], manifest["set"]),
-        setting_params=lambda setting: study.resolve(manifest["preset"], manifest["set"], setting),
+        build(study.model, manifest["params"]),
+        setting_params=lambda setting: build(study.model, manifest["settings"][setting]),
         arrays=arrays,
         notes=notes,
         paper=study.paper,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .backends import default_jobs, joblib_backend
+from .backends import check_backend, default_jobs, joblib_backend
 from .execute import Outcome, environment, execute
 from .plan import Plan, Unit
 from .store import DamagedUnit, Lock, Store
@@ -45,6 +45,7 @@ class RunResult:
 
 def run(plan: Plan, store: Store, options: Options, progress: Progress) -> RunResult:
     """Carry out a plan. Killing the process at any moment loses at most the units in flight."""
+    check_backend(options.backend)
     store.prepare()
     store.sweep_leftovers()
     result = RunResult(_manifest(plan))
@@ -155,6 +156,10 @@ def _manifest(plan: Plan) -> dict[str, Any]:
         "skipped": plan.skipped,
         "device": request.device,
         "params": plan.study.resolve(request.preset, request.overrides).model_dump(mode="json"),
+        "settings": {
+            setting: plan.study.resolve(request.preset, request.overrides, setting).model_dump(mode="json")
+            for setting in plan.study.settings
+        },
         "units": [
             {"key": unit.key, "arm": unit.arm, "point": dict(unit.point), "seeds": list(unit.seeds)}
             for unit in plan.units

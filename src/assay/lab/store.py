@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,8 +90,7 @@ class Store:
         folder = self.units / f".tmp-{key}-{os.getpid()}-{secrets.token_hex(4)}"
         folder.mkdir(parents=True)
         try:
-            sums = [f"{_sha(content)}  {name}\n" for name, content in sorted(payload.files.items())]
-            for name, content in {**payload.files, _SUMS: "".join(sums).encode()}.items():
+            for name, content in {**payload.files, _SUMS: _sums(payload.files)}.items():
                 _write(folder / name, content)
             self.discard(key)
             folder.rename(self.units / key)
@@ -137,7 +136,7 @@ class Store:
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         path = self.manifests / f"{manifest['id']}.json"
         temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-        _write(temporary, _json_bytes(manifest))
+        _write(temporary, _sealed(json.loads(_json_bytes(manifest))))
         temporary.replace(path)
 
     def manifest_ids(self) -> list[str]:
@@ -149,9 +148,13 @@ class Store:
         if not path.exists():
             raise unknown("run", run, self.manifest_ids())
         try:
-            loaded: dict[str, Any] = json.loads(path.read_text())
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            raise UserError(f"the manifest {path} is damaged; remove it and run the study again") from None
+            loaded: dict[str, Any] = json.loads(content := path.read_bytes())
+            del loaded["sha256"]
+            whole = content == _sealed(loaded)
+        except (ValueError, KeyError, TypeError):
+            whole = False
+        if not whole:
+            raise UserError(f"the manifest {path} is damaged; remove it and run the study again")
         return loaded
 
     def newest(self, preset: str | None = None) -> dict[str, Any] | None:
@@ -184,7 +187,8 @@ def locked(lock: Lock | None) -> Iterator[Lock | None]:
 
 def _verify(folder: Path) -> dict[str, bytes]:
     try:
-        lines = (folder / _SUMS).read_text().splitlines()
+        written = (folder / _SUMS).read_bytes()
+        lines = written.decode().splitlines()
     except (OSError, UnicodeDecodeError):
         raise DamagedUnit(f"{folder / _SUMS} cannot be read") from None
     contents: dict[str, bytes] = {}
@@ -201,7 +205,13 @@ def _verify(folder: Path) -> dict[str, bytes]:
         raise DamagedUnit(f"{folder / _SUMS} does not list every file")
     if (folder / "arrays.safetensors").exists() and "arrays.safetensors" not in contents:
         raise DamagedUnit(f"{folder / _SUMS} does not list every file")
+    if written != _sums(contents):
+        raise DamagedUnit(f"{folder / _SUMS} is not as it was written")
     return contents
+
+
+def _sums(files: Mapping[str, bytes]) -> bytes:
+    return "".join(f"{_sha(content)}  {name}\n" for name, content in sorted(files.items())).encode()
 
 
 def _sha(content: bytes) -> str:
@@ -210,6 +220,11 @@ def _sha(content: bytes) -> str:
 
 def _json_bytes(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=1, sort_keys=True, default=str) + "\n").encode()
+
+
+def _sealed(manifest: dict[str, Any]) -> bytes:
+    """A manifest as bytes, with its own checksum in it."""
+    return _json_bytes({**manifest, "sha256": _sha(_json_bytes(manifest))})
 
 
 def _write(path: Path, content: bytes) -> None:

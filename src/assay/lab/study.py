@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,15 +16,18 @@ from .claims import Claim, Finding, Judgement, not_run
 from .errors import AmbiguousQuery, NotMeasured, UserError, unknown
 from .measurements import Measurements
 from .params import Params, Preset, build
+from .recorder import RESERVED
 
 F = TypeVar("F", bound=Callable[..., Any])
-Grid = Mapping[str, Sequence[Any] | Callable[[Any], Sequence[Any]]]
+Axes = Mapping[str, Sequence[Any] | Callable[[Any], Sequence[Any]]]
+Grid = Axes | Sequence[Mapping[str, Any]]
 PRESETS = ("smoke", "laptop", "paper")
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One condition of a study. ``over`` spans its grid; the column ``setting`` takes named bundles of parameters.
+    """One condition of a study. ``over`` spans its grid: axes whose product is taken, or a list of points. The
+    column ``setting`` takes named bundles of parameters.
 
     ``uses`` names the parameters that the arm reads (all, when None). ``working_set(params)`` gives the bytes that
     one seed touches in a step, from which the plan sizes chunks. ``needs`` lists what must be there: ``gpu``,
@@ -47,6 +51,8 @@ class Arm:
 
     def points(self, params: Params) -> list[dict[str, Any]]:
         """Every point of the arm's grid under these parameters."""
+        if not isinstance(self.over, Mapping):
+            return [dict(point) for point in self.over]
         axes = {name: list(values(params) if callable(values) else values) for name, values in self.over.items()}
         return [dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values())]
 
@@ -74,6 +80,8 @@ class Study:
         presets: Mapping[str, Preset],
         settings: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", name) or name in ("all", "index"):
+            raise ValueError(f"a study's name is a word in small letters, digits and hyphens, not '{name}'")
         self.name = name
         self.title = title
         self.question = question
@@ -100,6 +108,9 @@ class Study:
             for used in arm.uses or ():
                 if used not in self.model.model_fields:
                     raise ValueError(f"arm {name} uses the parameter {used}, which the study does not have")
+            points = [arm.over] if isinstance(arm.over, Mapping) else arm.over
+            if taken := [column for point in points for column in point if column in RESERVED]:
+                raise ValueError(f"arm {name} spans '{taken[0]}', and that column is already taken")
             self.arms[name] = arm
             return function
 

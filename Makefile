@@ -1,0 +1,32 @@
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# torch comes first and by exact version: a looser requirement would pull gigabytes of CUDA packages.
+TORCH := $(shell grep '^torch==' constraints.txt)
+
+.PHONY: demo test lint docs clean
+
+demo: $(READY)
+	$(BIN)/assay run feature-emergence --preset laptop
+	@echo "The report, with every figure:"
+	@$(BIN)/assay report feature-emergence
+
+test: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/python -m assay.report.tables README.md docs
+
+clean:
+	rm -rf $(VENV) runs report build dist
+
+$(READY): pyproject.toml constraints.txt
+	python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)

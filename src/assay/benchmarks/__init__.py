@@ -1,0 +1,48 @@
+"""Side-by-side speed and memory, one module each with a function ``run(device) -> dict`` with a list of rows."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from assay.lab.errors import unknown
+from assay.lab.execute import environment
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def chosen(wanted: list[str] | None) -> list[str]:
+    for name in wanted or []:
+        if name not in names():
+            raise unknown("benchmark", name, names())
+    return wanted or names()
+
+
+def run(name: str, device: str) -> dict[str, Any]:
+    """One benchmark's result with the machine it was measured on."""
+    module = importlib.import_module(f"{__name__}.{name}")
+    return {"benchmark": name, "about": (module.__doc__ or "").strip(), "device": device, **environment(device),
+            **module.run(device)}  # fmt: skip
+
+
+def table(result: dict[str, Any]) -> Table:
+    """The rows of a result for the terminal."""
+    columns = list(result["rows"][0])
+    shown = Table(*columns, title=f"{result['benchmark']} on {result['device']}: {result['about']}")
+    for row in result["rows"]:
+        shown.add_row(*(str(row[column]) for column in columns))
+    return shown
+
+
+def save(result: dict[str, Any], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"bench.{result['benchmark']}.{result['device']}.json"
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    return path

@@ -1,0 +1,141 @@
+"""Erase-and-step warm-up: one large-batch gradient step that forgets the random weights it started from.
+
+A step on ``loss + |w|^2 / (2 learning_rate)`` cancels the old weight exactly, so that the new weight *is* the scaled
+negative gradient: what the first step learned, with nothing of the initialisation mixed in. Experimental.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class ErasedWeight:
+    """What the step did to one weight."""
+
+    name: str
+    norm_before: float
+    norm_after: float
+    cosine: float  # between the weight before and after, over the whole tensor; NaN where it was zero before
+    zero_rows: int  # output rows without gradient: erased, and left at zero
+
+
+@dataclass(frozen=True)
+class EraseAndStep:
+    """Replace the weights of ``layers`` (module or parameter names) by a multiple of their negative gradient.
+
+    ``learning_rate`` is that multiple; ``None`` keeps each weight's norm, so that only directions change. ``forget`` is
+    the erased share of the old weight: 1 erases it, 0 is a plain gradient step. Biases and other layers stay.
+    """
+
+    layers: Sequence[str]
+    learning_rate: float | None = None
+    forget: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.layers, str) or not self.layers:
+            raise ValueError("layers must be a list of at least one module or parameter name")
+        if self.learning_rate is not None and not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, or None to keep norms, not {self.learning_rate}")
+        if not 0 <= self.forget <= 1:
+            raise ValueError(f"forget must lie between 0 and 1, not {self.forget}")
+        if self.learning_rate is None and self.forget < 1:
+            raise ValueError("with forget below 1 the size of the step matters: give a learning_rate")
+
+    def apply(
+        self,
+        model: nn.Module,
+        loss: Callable[[Tensor, Tensor], Tensor],
+        batches: Iterable[tuple[Tensor, Tensor]],
+    ) -> list[ErasedWeight]:
+        """Take the step on the mean of ``loss(model(inputs), labels)`` over all samples of ``batches``.
+
+        The gradient is taken in the model's present mode, and ``.grad`` fields are left alone. Either every chosen
+        weight is replaced or, where a gradient is missing, zero or not finite, none.
+        """
+        chosen = _weights(model, self.layers)
+        gradients = _mean_gradients(model, list(chosen.values()), loss, batches)
+        for name, gradient in zip(chosen, gradients, strict=True):
+            if not bool(gradient.isfinite().all()) or not bool(gradient.any()):
+                raise ValueError(f"the gradient of {name!r} is zero or not finite: erasing would destroy the layer")
+            if self.learning_rate is None and not bool(chosen[name].any()):
+                raise ValueError(f"{name!r} is zero and has no norm to keep: give a learning_rate")
+        return [self._replace(name, chosen[name], gradient) for name, gradient in zip(chosen, gradients, strict=True)]
+
+    @torch.no_grad()
+    def _replace(self, name: str, weight: nn.Parameter, gradient: Tensor) -> ErasedWeight:
+        before = weight.clone()
+        rate = self.learning_rate if self.learning_rate is not None else float(before.norm() / gradient.norm())
+        # Assigned, not subtracted: w - w in floating point leaves a residue that can exceed a tiny gradient.
+        weight.copy_(-rate * gradient if self.forget == 1 else (1 - self.forget) * before - rate * gradient)
+        return ErasedWeight(
+            name=name,
+            norm_before=float(before.norm()),
+            norm_after=float(weight.norm()),
+            cosine=float((_unit(before) * _unit(weight)).sum()),
+            zero_rows=int((weight.flatten(1) == 0).all(dim=1).sum()),
+        )
+
+
+def _mean_gradients(
+    model: nn.Module,
+    weights: list[nn.Parameter],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    batches: Iterable[tuple[Tensor, Tensor]],
+) -> list[Tensor]:
+    """Gradients of the mean loss over all samples; batches may differ in size."""
+    sums, samples = [torch.zeros_like(weight) for weight in weights], 0
+    for inputs, labels in batches:
+        with torch.enable_grad():
+            value = loss(model(inputs), labels)
+            gradients = torch.autograd.grad(value, weights, materialize_grads=True)
+        for total, gradient in zip(sums, gradients, strict=True):
+            total.add_(gradient, alpha=len(inputs))
+        samples += len(inputs)
+    if samples == 0:
+        raise ValueError("erase-and-step needs at least one batch")
+    return [total / samples for total in sums]
+
+
+def _weights(model: nn.Module, layers: Sequence[str]) -> dict[str, nn.Parameter]:
+    """The weights to replace, by name; those whose replacement would break the model are refused."""
+    every = dict(model.named_parameters(remove_duplicate=False))
+    modules = dict(model.named_modules(remove_duplicate=False))
+    chosen: dict[str, nn.Parameter] = {}
+    for layer in layers:
+        if layer in every:
+            names = [layer]
+        elif layer in modules:
+            prefix = f"{layer}." if layer else ""
+            own = [prefix + name for name, _ in modules[layer].named_parameters(recurse=False)]
+            names = [name for name in own if every[name].ndim >= 2 or _normalises(modules[layer])]
+        else:
+            raise ValueError(f"the model has no layer {layer!r}; it has {', '.join(name for name in modules if name)}")
+        if not names:
+            raise ValueError(f"the layer {layer!r} holds no weight matrix of its own; name the layers inside it")
+        chosen |= {name: every[name] for name in names}
+    for name, weight in chosen.items():
+        owner = modules[name.rpartition(".")[0]]
+        others = [other for other, parameter in every.items() if parameter is weight and other != name]
+        if others:
+            raise ValueError(f"{name!r} is tied to {', '.join(others)}: erasing one would erase the other")
+        if _normalises(owner) or "parametrizations." in name:
+            raise ValueError(f"{name!r} belongs to a normalisation or parametrisation: its scale must not be erased")
+        if weight.ndim < 2 or not weight.requires_grad:
+            raise ValueError(f"{name!r} is not a trainable weight matrix, and only those are erased")
+    return chosen
+
+
+def _unit(weight: Tensor) -> Tensor:
+    weight = weight.detach().double()
+    norm: Tensor = torch.linalg.vector_norm(weight)
+    return weight / norm
+
+
+def _normalises(module: nn.Module) -> bool:
+    """Normalisation layers of PyTorch and of other libraries (``LlamaRMSNorm``) carry the word in their class name."""
+    return "norm" in type(module).__name__.lower()

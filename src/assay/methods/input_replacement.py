@@ -1,0 +1,276 @@
+"""The label-preserving input-replacement test: does a network need the structure of its inputs to learn a function?
+
+A teacher of the right size labels both the original inputs and injected ones (noise, unrelated images); a student
+learns the teacher's function on a mixture. Where learning relies on the inputs' structure, the injected part lags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from assay.training.seeds import stream
+
+Make = Callable[[int], nn.Module]
+
+
+def balance_regularizer(probabilities: Tensor) -> Tensor:
+    """R1 = Σ_j p̄_j ln p̄_j of the batch's mean class probabilities: (..., batch, classes) -> (...). At least
+    -ln C, and equal to it only when all classes are equally frequent."""
+    mean = probabilities.mean(dim=-2)
+    return (mean * _safe_log(mean)).sum(dim=-1)
+
+
+def confidence_regularizer(probabilities: Tensor) -> Tensor:
+    """R2, the mean entropy of the predictions: (..., batch, classes) -> (...). Between 0 (certain) and ln C."""
+    return -(probabilities * _safe_log(probabilities)).sum(dim=-1).mean(dim=-1)
+
+
+def _safe_log(probabilities: Tensor) -> Tensor:
+    """Finite at zero, and so is its gradient."""
+    return probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log()
+
+
+@dataclass(frozen=True)
+class FirstMinimum:
+    """Where the classical U has its bottom; ``size`` is None when it has none inside, and ``reason`` says why."""
+
+    size: int | None
+    reason: str
+
+
+def first_local_minimum(
+    sizes: Sequence[int], losses: Sequence[float] | Tensor, *, tolerance: float = 0.0
+) -> FirstMinimum:
+    """The first interior local minimum of test loss over size, the second descent ignored. ``losses`` is (sizes,) or
+    (sizes, seeds), then averaged over seeds. A rise counts once it exceeds ``tolerance`` above the lowest so far."""
+    values = torch.as_tensor(losses, dtype=torch.float64)
+    values = values.mean(dim=1) if values.dim() == 2 else values
+    if len(sizes) < 3:
+        raise ValueError(f"a U-curve needs at least 3 sizes, not {len(sizes)}")
+    if len(values) != len(sizes) or list(sizes) != sorted(set(sizes)):
+        raise ValueError("sizes must grow strictly, with one loss (or one row of losses) for each size")
+    if not bool(values.isfinite().all()):
+        raise ValueError("the losses of a U-curve must be finite")
+    best = 0
+    for i in range(1, len(sizes)):
+        if values[i] < values[best]:
+            best = i
+        elif values[i] > values[best] + tolerance:
+            if best == 0:
+                return FirstMinimum(None, f"no interior minimum: the loss rises from the smallest size, {sizes[0]}, on")
+            return FirstMinimum(sizes[best], f"the loss falls up to size {sizes[best]} and rises at {sizes[i]}")
+    return FirstMinimum(None, f"no interior minimum: the loss does not rise up to the largest size, {sizes[-1]}")
+
+
+def area_under_curve(steps: Tensor, accuracy: Tensor) -> Tensor:
+    """Mean height of accuracy (points, ...) over steps (points,), by the trapezoid rule: shape (...)."""
+    return torch.trapezoid(accuracy, steps.to(accuracy), dim=0) / (steps[-1] - steps[0])
+
+
+@dataclass(frozen=True)
+class ReplacementData:
+    """Inputs (n, ...) with labels (n,) for training and testing, and injected inputs for both, without labels."""
+
+    inputs: Tensor
+    labels: Tensor
+    test_inputs: Tensor
+    test_labels: Tensor
+    injected: Tensor
+    injected_test: Tensor
+
+    def __post_init__(self) -> None:
+        parts = (self.inputs, self.test_inputs, self.injected, self.injected_test)
+        if any(len(part) == 0 for part in parts) or len({part.shape[1:] for part in parts}) != 1:
+            raise ValueError("original and injected inputs must not be empty and must have one shape")
+        if len(self.inputs) != len(self.labels) or len(self.test_inputs) != len(self.test_labels):
+            raise ValueError("every original input needs one label")
+
+
+@dataclass(frozen=True)
+class SizeCurve:
+    """Test loss (sizes, seeds) and the first local minimum of its mean."""
+
+    sizes: tuple[int, ...]
+    losses: Tensor
+    minimum: FirstMinimum
+
+
+@dataclass(frozen=True)
+class StudentCurves:
+    """A student's agreement with its teacher on test inputs, (points, seeds), by the number of steps (points,)."""
+
+    fraction: float
+    steps: Tensor
+    original: Tensor
+    injected: Tensor
+
+    @property
+    def mixture(self) -> Tensor:
+        return (1 - self.fraction) * self.original + self.fraction * self.injected
+
+
+@dataclass(frozen=True)
+class ReplacementReport:
+    """``curves[0]`` learned from original inputs alone. ``label_shares`` (seeds, classes): how the teachers label the
+    injected inputs; a class without a share means that the balance regulariser was too weak."""
+
+    curves: tuple[StudentCurves, ...]
+    teacher_accuracy: Tensor
+    label_shares: Tensor
+
+
+@dataclass(frozen=True)
+class InputReplacement:
+    """The test's hyper-parameters. ``make(size)`` builds an untrained classifier that returns logits; the method
+    seeds torch around the call. Everything runs where the data's tensors are."""
+
+    fractions: tuple[float, ...] = (0.5,)
+    regularizer_weight: float = 1.0
+    confidence_weight: float = 0.1
+    teacher_steps: int = 500
+    student_steps: int = 500
+    batch: int = 200
+    learning_rate: float = 3e-3
+    evaluate_every: int = 20
+
+    def __post_init__(self) -> None:
+        if not self.fractions or not all(0 < f < 1 for f in self.fractions):
+            raise ValueError(f"fractions of injected inputs lie between 0 and 1, both excluded, not {self.fractions}")
+        if min(self.regularizer_weight, self.confidence_weight) < 0:
+            raise ValueError("the weights of the regularisers must not be negative")
+        if min(self.teacher_steps, self.student_steps, self.batch, self.evaluate_every) < 1 or self.learning_rate <= 0:
+            raise ValueError("steps, batch, evaluate_every and learning_rate must be positive")
+
+    def size_curve(self, make: Make, sizes: Sequence[int], data: ReplacementData, *, seeds: Sequence[int]) -> SizeCurve:
+        """Train every size on the labelled inputs; its ``minimum.size`` is the teacher's. Give three seeds or more."""
+        losses = torch.tensor([[self._test_loss(make, size, data, seed) for seed in seeds] for size in sizes])
+        return SizeCurve(tuple(sizes), losses, first_local_minimum(sizes, losses))
+
+    def teacher(self, make: Make, size: int, data: ReplacementData, *, seed: int) -> nn.Module:
+        """A classifier trained on the labelled inputs that also spreads the injected ones over all classes."""
+        model = _built(make, size, data.inputs, seed, "teacher")
+        classes = _logits(model, data.inputs[:2]).shape[-1]
+        if self.batch < 20 * classes:
+            raise ValueError(f"balancing {classes} classes needs a batch of {20 * classes} or more, not {self.batch}")
+        injected = _batches(len(data.injected), self.batch, self.teacher_steps, seed, "teacher injected")
+
+        def loss(batch: Tensor) -> Tensor:
+            # One pass over both parts: batch normalisation must see in training what it will see in use.
+            logits = model(torch.cat([data.inputs[batch], data.injected[next(injected)]]))
+            chances = logits[len(batch) :].softmax(dim=-1)
+            penalty = balance_regularizer(chances) + self.confidence_weight * confidence_regularizer(chances)
+            fit = functional.cross_entropy(logits[: len(batch)], data.labels[batch])
+            return fit + self.regularizer_weight * penalty
+
+        self._train(model, loss, _batches(len(data.inputs), self.batch, self.teacher_steps, seed, "teacher original"))
+        return model
+
+    def run(
+        self, make: Make, data: ReplacementData, *, teacher_size: int | None, student_size: int, seeds: Sequence[int]
+    ) -> ReplacementReport:
+        """Teach, relabel, and train one student per seed on original inputs alone and on every mixture."""
+        if teacher_size is None:
+            raise ValueError("the size curve had no interior minimum: try other sizes, or state the teacher's size")
+        teachers = [self.teacher(make, teacher_size, data, seed=seed) for seed in seeds]
+        curves = []
+        for fraction in (0.0, *self.fractions):
+            pairs = zip(teachers, seeds, strict=True)
+            students = [self._student(make, student_size, teacher, data, fraction, seed) for teacher, seed in pairs]
+            original, injected = torch.tensor(students).permute(2, 1, 0)
+            curves.append(StudentCurves(fraction, torch.tensor(self._points()), original, injected))
+        classes = _logits(teachers[0], data.inputs[:2]).shape[-1]
+        shares = [torch.bincount(labels_of(t, data.injected_test), minlength=classes) for t in teachers]
+        accuracy = [agreement(t, data.test_inputs, data.test_labels) for t in teachers]
+        return ReplacementReport(
+            tuple(curves), torch.tensor(accuracy), torch.stack(shares).cpu() / len(data.injected_test)
+        )
+
+    def _points(self) -> list[int]:
+        return sorted({*range(0, self.student_steps, self.evaluate_every), self.student_steps})
+
+    def _test_loss(self, make: Make, size: int, data: ReplacementData, seed: int) -> float:
+        model = _built(make, size, data.inputs, seed, "size")
+        batches = _batches(len(data.inputs), self.batch, self.teacher_steps, seed, "size")
+        self._train(model, lambda b: functional.cross_entropy(model(data.inputs[b]), data.labels[b]), batches)
+        return functional.cross_entropy(_logits(model, data.test_inputs), data.test_labels).item()
+
+    def _student(
+        self, make: Make, size: int, teacher: nn.Module, data: ReplacementData, fraction: float, seed: int
+    ) -> list[list[float]]:
+        """Agreement with the teacher on the original and on the injected test inputs at every point."""
+        model = _built(make, size, data.inputs, seed, "student")
+        labels, injected_labels = labels_of(teacher, data.inputs), labels_of(teacher, data.injected)
+        test, injected_test = labels_of(teacher, data.test_inputs), labels_of(teacher, data.injected_test)
+        share = round(fraction * self.batch)
+        if fraction and not 0 < share < self.batch:
+            raise ValueError(f"a batch of {self.batch} cannot hold a fraction of {fraction} and its rest")
+        drawn = _batches(len(data.injected), max(share, 1), self.student_steps, seed, "student injected")
+
+        def loss(batch: Tensor) -> Tensor:
+            if not share:
+                return functional.cross_entropy(model(data.inputs[batch]), labels[batch])
+            other = next(drawn)
+            inputs = torch.cat([data.inputs[batch], data.injected[other]])
+            return functional.cross_entropy(model(inputs), torch.cat([labels[batch], injected_labels[other]]))
+
+        curve: list[list[float]] = []
+
+        def look(step: int) -> None:
+            if step in points:
+                parts = ((data.test_inputs, test), (data.injected_test, injected_test))
+                curve.append([agreement(model, inputs, wanted) for inputs, wanted in parts])
+
+        points = set(self._points())
+        look(0)
+        batches = _batches(len(data.inputs), self.batch - share, self.student_steps, seed, "student original")
+        self._train(model, loss, batches, look)
+        return curve
+
+    def _train(
+        self, model: nn.Module, loss: Callable[[Tensor], Tensor], batches: Iterator[Tensor],
+        after: Callable[[int], None] = lambda step: None,
+    ) -> None:  # fmt: skip
+        optimizer = torch.optim.Adam(model.parameters(), lr=self.learning_rate)
+        for step, batch in enumerate(batches, start=1):
+            model.train()
+            optimizer.zero_grad()
+            loss(batch).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            after(step)
+
+
+def labels_of(model: nn.Module, inputs: Tensor) -> Tensor:
+    """The classes (n,) that a model gives to inputs."""
+    return _logits(model, inputs).argmax(dim=-1)
+
+
+def agreement(model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
+    """The share of inputs that a model gives these labels."""
+    return (labels_of(model, inputs) == labels).float().mean().item()
+
+
+@torch.no_grad()
+def _logits(model: nn.Module, inputs: Tensor) -> Tensor:
+    model.eval()
+    return torch.cat([model(chunk) for chunk in torch.split(inputs, 1000)])
+
+
+def _built(make: Make, size: int, like: Tensor, seed: int, name: str) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream(seed, name).initial_seed())
+        return make(size).to(like.device)
+
+
+def _batches(n: int, batch: int, steps: int, seed: int, name: str) -> Iterator[Tensor]:
+    """Epochs of shuffled indices; a batch larger than the data is all of it."""
+    generator, order, at = stream(seed, name), torch.empty(0), n
+    for _ in range(steps):
+        if at + batch > n:
+            order, at = torch.randperm(n, generator=generator), 0
+        yield order[at : at + batch]
+        at += batch

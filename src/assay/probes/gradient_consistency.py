@@ -1,0 +1,183 @@
+"""Do the first gradients of a filter agree in direction? For any PyTorch model, watched while it trains.
+
+Gradients of the first steps are averaged in chunks (three chunks of ten steps by default), and the chunk means of every
+output row or filter are compared with each other and with their grand mean.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class ChunkCosines:
+    """Agreement of chunk means, row by row; a row whose gradient vanished in a chunk has NaN there."""
+
+    pairwise: Tensor  # (rows, chunks, chunks)
+    to_mean: Tensor  # (rows, chunks): each chunk against the grand mean, which contains it
+    dim: int
+
+    @property
+    def null_pairwise(self) -> float:
+        """Size of the cosine between two independent directions: 1 / sqrt(dim)."""
+        return 1 / math.sqrt(self.dim)
+
+    @property
+    def null_to_mean(self) -> float:
+        """Cosine with the grand mean when the chunks are orthogonal and equally long: 1 / sqrt(chunks), not 0."""
+        return 1 / math.sqrt(self.to_mean.shape[1])
+
+    @property
+    def silent_rows(self) -> int:
+        """Rows without any gradient in at least one chunk (dead units, tokens that never came up)."""
+        return int(self.to_mean.isnan().any(dim=1).sum())
+
+    def summary(self) -> dict[str, float]:
+        """Means over the rows that have gradients: ``v1,mean`` ... then ``v1,v2`` ..., in the order of the table."""
+        chunks = range(self.to_mean.shape[1])
+        means = {f"v{i + 1},mean": float(self.to_mean[:, i].nanmean()) for i in chunks}
+        pairs = {f"v{i + 1},v{j + 1}": float(self.pairwise[:, i, j].nanmean()) for i in chunks for j in chunks if i < j}
+        return means | pairs
+
+
+def chunk_cosines(chunk_means: Tensor) -> ChunkCosines:
+    """Cosines among the chunk means (chunks, rows, dim) of every row, and to their grand mean."""
+    if chunk_means.ndim != 3 or len(chunk_means) < 2:
+        raise ValueError(f"chunk means must have shape (chunks >= 2, rows, dim), not {tuple(chunk_means.shape)}")
+    rows = _unit_or_nan(chunk_means.transpose(0, 1).double())
+    grand = _unit_or_nan(chunk_means.double().mean(dim=0))
+    pairwise = (rows @ rows.mT).clamp(-1, 1)
+    to_mean = torch.einsum("rcd,rd->rc", rows, grand).clamp(-1, 1)
+    return ChunkCosines(pairwise, to_mean, chunk_means.shape[2])
+
+
+def _unit_or_nan(vectors: Tensor) -> Tensor:
+    norms: Tensor = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+    return vectors / norms.where(norms > 0, math.nan)
+
+
+@dataclass(frozen=True)
+class GradientConsistency:
+    """What to watch, and for how long.
+
+    ``parameters`` names parameters (``layer4.1.conv2.weight``) or modules (``layer4``: all of its weights with two axes
+    or more). ``output_axis`` is the axis of output units: 0, except for transposed convolutions and GPT-2's ``Conv1D``
+    (1). A parameter with one axis counts as a single row.
+    """
+
+    parameters: Sequence[str]
+    chunks: int = 3
+    steps_per_chunk: int = 10
+    output_axis: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.parameters, str) or not self.parameters:
+            raise ValueError("parameters must be a list of at least one parameter or module name")
+        if self.chunks < 2 or self.steps_per_chunk < 1:
+            raise ValueError(
+                f"consistency needs at least 2 chunks of at least 1 step, not {self.chunks} of {self.steps_per_chunk}"
+            )
+
+    @contextmanager
+    def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> Iterator[GradientRecord]:
+        """Record while the body trains ``model``; hooks come off however the body ends.
+
+        With ``optimizer``, each of its steps ends a step here. Without it, call ``record.step()`` once per optimiser
+        step, after the last ``backward`` and before the next step's first.
+        """
+        record = GradientRecord(self, _resolve(model, self.parameters))
+        hooks: list[Any] = []
+        try:
+            for name, parameter in record.watched.items():
+                hooks.append(parameter.register_post_accumulate_grad_hook(record.hook(name)))  # type: ignore[no-untyped-call]
+            if optimizer is not None:
+                # After the step, since an optimiser with a closure computes its gradients inside.
+                hooks.append(optimizer.register_step_post_hook(lambda *_: record.step()))
+            yield record
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+class GradientRecord:
+    """Running sums of raw gradients: memory is chunks + 1 copies of the watched parameters."""
+
+    def __init__(self, settings: GradientConsistency, watched: dict[str, nn.Parameter]) -> None:
+        self.watched = watched
+        self.steps = 0
+        self._settings = settings
+        self._latest: dict[str, Tensor] = {}
+        self._sums: list[dict[str, Tensor]] = [{} for _ in range(settings.chunks)]
+
+    @property
+    def complete(self) -> bool:
+        return self.steps == self._settings.chunks * self._settings.steps_per_chunk
+
+    def hook(self, name: str) -> Callable[[Tensor], None]:
+        def copy_gradient(parameter: Tensor) -> None:
+            # A copy of what backward left in .grad: the sum over accumulated micro-batches, not yet clipped or scaled
+            # by the optimiser. A later backward of the same step replaces it; so does one after a discarded step.
+            if not self.complete and parameter.grad is not None:
+                gradient = parameter.grad.detach()
+                gradient = gradient.to_dense() if gradient.is_sparse else gradient
+                self._latest[name] = gradient.to(torch.promote_types(gradient.dtype, torch.float32), copy=True)
+
+        return copy_gradient
+
+    def step(self) -> None:
+        """End an optimiser step; after the last one that was asked for, this does nothing."""
+        if self.complete:
+            return
+        if not self._latest:
+            raise RuntimeError("no gradient of a watched parameter arrived since the last step: step after backward")
+        sums = self._sums[self.steps // self._settings.steps_per_chunk]
+        for name, gradient in self._latest.items():
+            sums[name] = sums[name].add_(gradient) if name in sums else gradient
+        self._latest.clear()
+        self.steps += 1
+
+    def report(self) -> dict[str, ChunkCosines]:
+        """The agreement of every watched parameter, by name."""
+        if not self.complete:
+            wanted = self._settings.chunks * self._settings.steps_per_chunk
+            raise RuntimeError(f"only {self.steps} of {wanted} steps are recorded; train on, or ask for fewer")
+        return {name: chunk_cosines(self._chunk_means(name)) for name in self.watched}
+
+    def _chunk_means(self, name: str) -> Tensor:
+        """(chunks, rows, dim); the gradient of a parameter that took no part in a chunk is zero."""
+        zero = torch.zeros_like(self.watched[name])
+        means = [sums.get(name, zero) / self._settings.steps_per_chunk for sums in self._sums]
+        if zero.ndim < 2:
+            return torch.stack(means).reshape(len(means), 1, -1)
+        return torch.stack([mean.movedim(self._settings.output_axis, 0).flatten(1) for mean in means])
+
+
+def _resolve(model: nn.Module, names: Sequence[str]) -> dict[str, nn.Parameter]:
+    """Parameters by the names they were asked for; a tied weight is watched once, under the first name asked for."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    modules: dict[str, Any] = dict(model.named_modules(remove_duplicate=False))
+    found: dict[str, nn.Parameter] = {}
+    for name in names:
+        chosen = {name: parameters[name]} if name in parameters else {}
+        if name in modules:
+            prefix = f"{name}." if name else ""
+            chosen = {full: p for full, p in parameters.items() if full.startswith(prefix) and p.ndim >= 2}
+        trainable = {full: p for full, p in chosen.items() if p.requires_grad}
+        if not trainable:
+            close = difflib.get_close_matches(name, [*parameters, *modules], n=3)
+            hint = f"; close names: {', '.join(close)}" if close and not chosen else ""
+            raise ValueError(f"{name!r} names no trainable parameter and no module with trainable weights{hint}")
+        known = {id(p) for p in found.values()}
+        for full, parameter in trainable.items():
+            if id(parameter) not in known:
+                known.add(id(parameter))
+                found[full] = parameter
+    return found

@@ -1,0 +1,273 @@
+"""Training procedures: the mirrored network with its two erase-and-step stages, and the methods it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from assay.training.seeds import Seeds
+from assay.training.two_layer import (
+    Activation,
+    Linearised,
+    TwoLayer,
+    descend,
+    frozen,
+    hinge_gradients,
+    hinge_residual,
+    take,
+)
+
+from .theory import first_step_size, initial_scales, smoothed, smoothed_slope, truncated_relu
+
+PLAIN = Activation(truncated_relu, lambda z: smoothed_slope(z, 0.0))
+Predictor = Callable[[Tensor], Tensor]
+
+
+def smooth(s: float) -> Activation:
+    """The truncated ReLU averaged over Gaussian noise of size s inside the network."""
+    return Activation(lambda z: smoothed(z, s), lambda z: smoothed_slope(z, s))
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The constants of the first two steps. ``gamma`` and ``scale`` are the structured problem's, also for runs
+    without structure, where γ = 0 would leave the initial scales undefined."""
+
+    relevant: int
+    half_width: int  # m: the network has 2m neurons
+    gamma: float
+    scale: float
+    forget: float = 1.0  # share of the old weights erased in step one; the theory's value is 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.forget <= 1:
+            raise ValueError(f"forget = {self.forget} is not a share")
+
+    @property
+    def smoothing(self) -> float:
+        return float(self.relevant**-1.5)
+
+    @property
+    def first_rate(self) -> float:
+        return first_step_size(self.relevant, self.half_width, self.gamma, self.scale)
+
+
+def initialise(seeds: Seeds, stages: Stages, features: int) -> TwoLayer:
+    """Mirrored initialisation: neurons m+1..2m repeat the first m with opposite output weights, so that g ≡ 0."""
+    sigma_w, sigma_b, sigma_a = initial_scales(stages.relevant, stages.gamma, stages.scale)
+    weights = seeds.normal("initial weights", stages.half_width, features) * sigma_w
+    biases = seeds.normal("initial biases", stages.half_width) * sigma_b
+    output = seeds.normal("initial outputs", stages.half_width) * sigma_a
+    return TwoLayer(torch.cat([weights] * 2, 1), torch.cat([biases] * 2, 1), torch.cat([output, -output], 1))
+
+
+def class_weights(labels: Tensor) -> Tensor:
+    """α_y = 1/(2 Pr[y]) per sample, from each seed's own class shares: (seeds, n)."""
+    positive = (labels > 0).to(labels.dtype).mean(1, keepdim=True)
+    return torch.where(labels > 0, 0.5 / positive, 0.5 / (1 - positive))
+
+
+def first_step(net: TwoLayer, gradient: TwoLayer, stages: Stages) -> TwoLayer:
+    """Step one, by direct assignment: subtracting a weight from itself in floating point would leave a residue far
+    larger than the gradient's signal of order η⁽¹⁾."""
+    rate = stages.first_rate
+    kept = (1 - stages.forget) * net.weights if stages.forget < 1 else 0.0
+    return TwoLayer(
+        kept - rate * gradient.weights, net.biases - rate * gradient.biases, net.output - rate * gradient.output
+    )
+
+
+def second_step(net: TwoLayer, gradient: TwoLayer) -> TwoLayer:
+    """Step two at η = 1 and λ = 1/2: both layers become their negative gradients, the biases move."""
+    return TwoLayer(-gradient.weights, net.biases - gradient.biases, -gradient.output)
+
+
+def emerge(net: TwoLayer, inputs: Tensor, labels: Tensor, stages: Stages) -> tuple[TwoLayer, TwoLayer]:
+    """The network after one and after two full-batch steps, classes weighted to balance."""
+    activation, weights = smooth(stages.smoothing), class_weights(labels)
+    one = first_step(net, hinge_gradients(net, inputs, labels, activation, weights), stages)
+    two = second_step(one, hinge_gradients(one, inputs, labels, activation, weights))
+    return one, two
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a method is trained after its features are set: Adam (or SGD) for ``steps`` batches."""
+
+    steps: int
+    batch: int
+    output_rate: float
+    weight_rate: float = 0.0
+    optimizer: str = "adam"
+    every: int = 25
+    early: tuple[int, ...] = ()  # further steps to look at
+    cool: bool = False  # let the rate fall linearly to a hundredth over the run
+
+    def make(self, parameters: TwoLayer) -> torch.optim.Optimizer:
+        groups = [{"params": [parameters.output], "lr": self.output_rate}]
+        if self.weight_rate:
+            groups.append({"params": [parameters.weights, parameters.biases], "lr": self.weight_rate})
+        if self.optimizer == "adam":
+            return torch.optim.Adam(groups)
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(groups)
+        raise ValueError(f"unknown optimizer '{self.optimizer}' (allowed: adam, sgd)")
+
+    def anneal(self, step: int) -> float:
+        return 1 - 0.99 * (step - 1) / max(1, self.steps - 1) if self.cool else 1.0
+
+    def descend(
+        self, parameters: TwoLayer, gradients: Callable[[Tensor], TwoLayer], n: int, seeds: Seeds
+    ) -> Iterator[int]:
+        """Train the parameters that are trainable on batches of n samples; yields at the steps to look at."""
+        batches = seeds.batches("batches", n, self.batch, self.steps)
+        optimizer = self.make(parameters)
+        yield from descend(
+            parameters, gradients, batches, optimizer, every=self.every, early=self.early, anneal=self.anneal
+        )
+
+
+def train_network(
+    net: TwoLayer, inputs: Tensor, labels: Tensor, fit: Fit, seeds: Seeds
+) -> Iterator[tuple[int, TwoLayer]]:
+    """Stage three on both layers; yields the trained network as it goes (the same object, updated in place)."""
+    model = frozen(net, weights=fit.weight_rate > 0)
+
+    def gradients(index: Tensor) -> TwoLayer:
+        with torch.no_grad():
+            return hinge_gradients(model, *take(inputs, labels, index), PLAIN)
+
+    batches = seeds.batches("batches", inputs.shape[1], fit.batch, fit.steps)
+    for step in descend(
+        model, gradients, batches, fit.make(model), every=fit.every, early=fit.early, anneal=fit.anneal
+    ):
+        yield step, _detached(model)
+
+
+def train_linearised(
+    start: TwoLayer, inputs: Tensor, labels: Tensor, fit: Fit, seeds: Seeds
+) -> Iterator[tuple[int, Predictor]]:
+    """The NTK comparator: the model linearised at the same initialisation, all of its parameters trained."""
+    model = Linearised.at(start)
+    for part in (model.moves.weights, model.moves.biases, model.moves.output):
+        part.requires_grad_(True)
+    detached = replace(model, moves=_detached(model.moves))
+
+    def gradients(index: Tensor) -> TwoLayer:
+        return detached.gradients(*take(inputs, labels, index), PLAIN)
+
+    batches = seeds.batches("batches", inputs.shape[1], fit.batch, fit.steps)
+    for step in descend(
+        model.moves, gradients, batches, fit.make(model.moves), every=fit.every, early=fit.early, anneal=fit.anneal
+    ):
+        yield step, lambda x: detached(x, PLAIN)
+
+
+@dataclass(frozen=True)
+class Head:
+    """A trained linear head (seeds, neurons) on frozen features."""
+
+    features: Callable[[Tensor], Tensor]
+    weights: Tensor
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return (self.features(inputs) @ self.weights.unsqueeze(-1)).squeeze(-1)
+
+
+def train_head(
+    features: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor, fit: Fit, seeds: Seeds
+) -> Iterator[tuple[int, Head]]:
+    """A linear head without bias on frozen features (seeds, n, neurons), by hinge loss from zero."""
+    fixed = torch.cat([features(inputs[:, start : start + 4000]) for start in range(0, inputs.shape[1], 4000)], 1)
+    head = torch.zeros(len(inputs), fixed.shape[2], device=inputs.device, dtype=inputs.dtype)
+    empty = head.new_zeros(0)
+    model = TwoLayer(empty, empty, head.requires_grad_(True))
+    fit = replace(fit, weight_rate=0.0)
+
+    def gradients(index: Tensor) -> TwoLayer:
+        x, y = take(fixed, labels, index)
+        outputs = (x @ head.detach().unsqueeze(-1)).squeeze(-1)
+        return TwoLayer(empty, empty, -(x.mT @ hinge_residual(y, outputs).unsqueeze(-1)).squeeze(-1))
+
+    batches = seeds.batches("batches", inputs.shape[1], fit.batch, fit.steps)
+    for step in descend(
+        model, gradients, batches, fit.make(model), every=fit.every, early=fit.early, anneal=fit.anneal
+    ):
+        yield step, Head(features, head.detach())
+
+
+def features_of(
+    net: TwoLayer, head: str = "raw", *, like: TwoLayer | None = None, inputs: Tensor | None = None
+) -> Predictor:
+    """Frozen features σ(⟨w, x⟩ + b): ``raw``; ``rescaled`` gives each neuron the norm it has in ``like``;
+    ``standardised`` centres and scales each feature by its statistics on ``inputs``."""
+    if head == "rescaled":
+        if like is None:
+            raise ValueError("rescaled features need the network whose norms they take")
+        norms = like.weights.norm(dim=-1, keepdim=True) / net.weights.norm(dim=-1, keepdim=True)
+        net = replace(net, weights=net.weights * norms)
+    elif head not in ("raw", "standardised"):
+        raise ValueError(f"unknown head '{head}' (allowed: raw, rescaled, standardised)")
+
+    def raw(x: Tensor) -> Tensor:
+        return truncated_relu(net.preactivation(x))
+
+    if head != "standardised":
+        return raw
+    if inputs is None:
+        raise ValueError("standardised features need the inputs that they are standardised on")
+    sample = raw(inputs).double()
+    mean, deviation = sample.mean(1, keepdim=True), sample.std(1, keepdim=True)
+    # A feature that is constant up to rounding carries nothing; leaving it unscaled keeps it from exploding.
+    scale = torch.where(deviation > 1e-30, deviation, torch.ones_like(deviation))
+    return lambda x: ((raw(x).double() - mean) / scale).to(x.dtype)
+
+
+def _detached(net: TwoLayer) -> TwoLayer:
+    return TwoLayer(net.weights.detach(), net.biases.detach(), net.output.detach())
+
+
+@dataclass(frozen=True)
+class ReluRun:
+    """A standard ReLU network after some epochs: weights (seeds, neurons, dim), test accuracy (seeds,)."""
+
+    epoch: int
+    weights: Tensor
+    test_accuracy: Tensor
+
+
+def train_relu(
+    data: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], seeds: Seeds, *, width: int, epochs: tuple[int, ...],
+    batch: int = 128, rate: float = 0.1, momentum: float = 0.9,
+) -> Iterator[ReluRun]:  # fmt: skip
+    """Ordinary training (logistic loss, SGD with momentum, Gaussian initialisation); yields at the given epochs."""
+    inputs, labels = data
+    n, dim = inputs.shape[1:]
+    weights = (seeds.normal("relu weights", width, dim) * dim**-0.5).requires_grad_()
+    biases = torch.zeros(len(seeds), width, device=inputs.device, dtype=inputs.dtype).requires_grad_()
+    output = (seeds.normal("relu outputs", width) * width**-0.5).requires_grad_()
+    optimizer = torch.optim.SGD([weights, biases, output], lr=rate, momentum=momentum)
+
+    def forward(x: Tensor) -> Tensor:
+        hidden = torch.relu(torch.baddbmm(biases.unsqueeze(1), x, weights.mT))
+        return (hidden @ output.unsqueeze(-1)).squeeze(-1)
+
+    def report(epoch: int) -> ReluRun:
+        with torch.no_grad():
+            right = (forward(test[0]) > 0) == (test[1] > 0)
+        return ReluRun(epoch, weights.detach().clone(), right.double().mean(1))
+
+    per_epoch = n // batch
+    if 0 in epochs:
+        yield report(0)
+    for step, index in enumerate(seeds.batches("relu batches", n, batch, per_epoch * max(epochs)), 1):
+        x, y = take(inputs, labels, index)
+        loss = torch.nn.functional.softplus(-y * forward(x)).mean(1).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % per_epoch == 0 and step // per_epoch in epochs:
+            yield report(step // per_epoch)

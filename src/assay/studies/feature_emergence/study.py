@@ -1,0 +1,402 @@
+"""Feature emergence: what two gradient steps find in structured inputs, and what fixed features cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from pydantic import Field, field_validator
+
+from assay import lab
+from assay.data.images import available, load_images, two_classes
+from assay.probes.directions import cluster_statistics, cosines, direction_maps
+from assay.training.seeds import Seeds
+from assay.training.two_layer import accuracies
+
+from . import injected_inputs as injected
+from . import theory
+from .emergence import check_good_networks, component_reports, mean_pairwise_cosine, tangents
+from .image_networks import ResNetFilters, two_layer_weights
+from .learners import (
+    PLAIN,
+    Stages,
+    emerge,
+    features_of,
+    initialise,
+    train_head,
+    train_linearised,
+    train_network,
+    train_relu,
+)
+from .setup import comparator_fit, fit_words, network_fit, problem_of, stages_of, working_set
+from .variants import CodeProblem, GaussianMixture
+
+TUNING_SEED = 1_000_000  # tuning seeds start here; no run reaches them
+TUNED = ("adam 0.001", "adam 0.01", "adam 0.1", "adam 1", "sgd 0.0003", "sgd 0.001", "sgd 0.003", "sgd 0.01", "sgd 0.1",
+         "sgd 1", "sgd 10")  # fmt: skip
+
+
+class Params(lab.Params):
+    dim: int = Field(500, ge=2, description="input dimension d")
+    patterns: int = Field(100, ge=2, description="number of patterns D")
+    relevant: int = Field(5, ge=1, description="number of relevant patterns k")
+    labels: Literal["parity", "threshold", "interval"] = Field("parity", description="which counts are labelled +1")
+    low: int = Field(0, ge=0, description="lower end of the interval labels")
+    high: int = Field(0, ge=0, description="upper end of the interval labels")
+    structured: Literal["mixture", "independent"] = Field("mixture", description="the structured input distribution")
+    basis: Literal["pattern", "ambient"] = Field("pattern", description="coordinates in which networks are trained")
+    background: float = Field(0.5, gt=0, lt=1, description="rate of the background patterns p_o")
+    negative_share: float | None = Field(0.5, gt=0, lt=1, description="share of labels −1 (none: as it falls)")
+    samples: int = Field(50_000, ge=100, description="training samples n")
+    test_samples: int = Field(10_000, ge=100, description="test samples")
+    half_width: int = Field(300, ge=2, description="m; the network has 2m neurons")
+    steps: int = Field(600, ge=10, description="updates T of stage three and of every comparator")
+    batch: int = Field(1000, ge=1, description="batch size of stage three")
+    forget: float = Field(1.0, ge=0, le=1, description="share of the weights that step one erases (theory: 1)")
+    output_rate: float = Field(1.0, gt=0, description="Adam's rate on output weights (network, one-, two-step heads)")
+    weight_rate: float = Field(1e-3, ge=0, description="Adam's rate on the first layer in stage three")
+    ntk: str = Field("sgd 0.001", description="optimizer and rate of the linearised network, tuned")
+    random_features: str = Field("adam 0.01", description="optimizer and rate of the random-feature head, tuned")
+    code_patterns: int = Field(250, ge=4, description="D of the hidden-code problem")
+    code_relevant: int = Field(50, ge=2, description="k of the hidden-code problem")
+    mixture_samples: int = Field(10_000, ge=100, description="training samples of the Gaussian mixture")
+    mixture_width: int = Field(800, ge=2, description="neurons on the Gaussian mixture")
+    mixture_epochs: tuple[int, ...] = Field((0, 50, 80), description="epochs at which its weights are looked at")
+    images: str = Field("auto", description="image set (auto: mnist when $ASSAY_DATA has it, else digits)")
+    image_limit: int = Field(60_000, ge=100, description="training images at most")
+    image_epochs: int = Field(20, ge=4, description="epochs of the two-layer networks on two image classes")
+    student_steps: int = Field(3000, ge=20, description="updates of teachers and students on injected inputs")
+    student_rate: float = Field(3e-3, gt=0, description="their Adam rate")
+    fractions: tuple[float, ...] = Field((0.25, 0.5, 0.75), description="shares of injected inputs")
+    resnet_width: int = Field(128, ge=2, description="m of ResNet(m)")
+    resnet_epochs: int = Field(20, ge=4, description="epochs of the ResNet")
+    resnet_rate: float = Field(0.02, gt=0, description="its SGD rate")
+    resnet_limit: int = Field(50_000, ge=200, description="images read for it, of all classes")
+    resnet_images: str = Field("cifar10", description="image set of the ResNet")
+    descent_widths: tuple[int, ...] = Field((2, 3, 5, 7, 9, 13, 20, 30, 50, 100, 200, 500), description="FC(m) sizes")
+    descent_teachers: tuple[int, ...] = Field((9, 50, 500), description="sizes of the teachers on Gaussian inputs")
+
+    @field_validator("ntk", "random_features")
+    @classmethod
+    def _known_candidate(cls, text: str) -> str:
+        fit_words(text)
+        return text
+
+    @field_validator("images")
+    @classmethod
+    def _resolve_images(cls, name: str) -> str:
+        # Resolved here, before anything is addressed by it: results on digits never pass for results on MNIST.
+        return name if name != "auto" else "digits" if available("mnist") else "mnist"
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "parity": {},
+    "interval": dict(labels="interval", relevant=30, low=20, high=30, structured="independent", negative_share=None,
+                     half_width=100, steps=200, ntk="adam 0.1", random_features="adam 1"),
+    "low-dimension": dict(dim=100, basis="ambient"),
+    "high-dimension": dict(dim=2000),
+    "imbalance-80": dict(negative_share=0.8),
+    "imbalance-90": dict(negative_share=0.9),
+    "fewer-samples": dict(samples=25_000),
+    "few-samples": dict(samples=10_000, half_width=50),
+    "tiny-samples": dict(patterns=400, samples=2_000),  # where the second step's better angle is visible
+}  # fmt: skip
+
+_beside = dict(half_width=50, steps=300, samples=20_000)
+study = lab.Study(
+    "feature-emergence",
+    title="Feature emergence from structured inputs",
+    question="How do useful features emerge under gradient descent, and must the inputs have structure for that?",
+    source="Dissertation, chapter 2 and its appendix",
+    params=Params,
+    settings=SETTINGS,
+    presets={
+        "smoke": lab.Preset(
+            seeds=3, cost="10 s", dim=60, patterns=30, relevant=3, samples=2_000, test_samples=500, half_width=20,
+            steps=40, batch=250, code_patterns=60, code_relevant=20, mixture_samples=600, mixture_width=100,
+            mixture_epochs=(0, 12), images="digits", image_epochs=8, student_steps=40, student_rate=1e-2,
+            fractions=(0.5,), resnet_width=2, resnet_epochs=6, resnet_images="digits", resnet_limit=600,
+            descent_widths=(2, 5, 9), descent_teachers=(9,),
+            settings={
+                "interval": dict(relevant=12, low=8, high=12, half_width=20, steps=30),
+                "low-dimension": dict(dim=30), "high-dimension": dict(dim=200),
+                "fewer-samples": dict(samples=1_500), "few-samples": dict(samples=1_000, half_width=10),
+                "tiny-samples": dict(patterns=60, samples=600),
+            },
+        ),
+        "laptop": lab.Preset(
+            seeds=8, cost="5 min", samples=20_000, test_samples=5_000, half_width=100, steps=400,
+            code_patterns=150, code_relevant=50, mixture_samples=4_000, mixture_width=800, mixture_epochs=(0, 30, 50),
+            image_limit=5_000, student_steps=500, resnet_width=16, resnet_limit=5_000,
+            descent_widths=(1, 2, 3, 4, 6, 9, 13, 20, 30, 50), descent_teachers=(9, 50),
+            fewer={**{name: 4 for name in SETTINGS if name != "parity"}, "tiny-samples": 8, "tuning": 3, "codes": 4,
+                   "mixture": 4, "injected-inputs": 4, "resnet": 3, "double-descent": 3},
+            settings={
+                "low-dimension": _beside, "high-dimension": _beside,
+                "imbalance-80": dict(steps=600), "imbalance-90": dict(steps=600),  # a rare class takes the source's T
+                "fewer-samples": {**_beside, "samples": 10_000}, "few-samples": {**_beside, "samples": 4_000},
+            },
+        ),
+        "paper": lab.Preset(
+            seeds=5, cost="20 min on a GPU", basis="ambient", fewer={"resnet": 3}, arms=("resnet", "double-descent")
+        ),
+    },
+)  # fmt: skip
+
+_COMPARED = [name for name in SETTINGS if name != "tiny-samples"]
+_WITHOUT_STRUCTURE = [{"setting": name, "inputs": "uniform"} for name in ("parity", "interval")]
+BOTH = [{"setting": name, "inputs": "structured"} for name in _COMPARED] + _WITHOUT_STRUCTURE
+_PROBLEM = ("dim", "patterns", "relevant", "labels", "low", "high", "structured", "basis", "background",
+            "negative_share", "samples", "test_samples", "half_width", "forget")  # fmt: skip
+_FIT = ("steps", "batch", "output_rate", "weight_rate")
+
+
+def _record_curve(record: Any, runs: Any, test: Any, train: Any, at: dict[str, str] | None = None) -> Any:
+    """Record test accuracy along the way and training accuracy at the end; returns the last predictor."""
+    predict = None
+    for step, predict in runs:
+        plain, balanced = accuracies(predict, *test)
+        record(step=step, at=at, test_accuracy=plain, balanced_accuracy=balanced)
+    record(step=step, at=at, train_accuracy=accuracies(predict, *train)[0])
+    return predict
+
+
+@study.arm("good-network", uses=("relevant",), dtype="float64", tolerance=1e-9)
+def good_network(params, seeds, record):
+    """The constructed network of 3(k+1) neurons on random label sets, means and sizes."""
+    draws = seeds.uniform("label sets", 100, 60)
+    errors, outputs, biases = zip(*(check_good_networks(each, 2 * params.relevant) for each in draws), strict=True)
+    record(largest_error=errors, output_share_of_bound=outputs, bias_share_of_bound=biases)
+
+
+@study.arm(
+    "emergence",
+    over=[{"setting": name, "inputs": "structured"} for name in SETTINGS]
+    + [{"setting": "parity", "inputs": name} for name in ("uniform", "shuffled")],
+    uses=_PROBLEM,
+    working_set=lambda p: 4.0 * p.samples * p.dim,
+)
+def emergence(params, seeds, record, *, setting, inputs):
+    """The first two steps in the ambient space: angles, gradient components and a map of the neurons."""
+    problem, stages = problem_of(params, inputs, "ambient"), stages_of(params)
+    hidden, y = replace(problem, basis="pattern").sample(seeds, "train", params.samples)
+    dictionary, truth = problem.dictionary(seeds), problem.truth(seeds)
+    if inputs == "shuffled":
+        y = y.gather(1, seeds.permutation("shuffled labels", params.samples))
+    start = initialise(seeds, stages, params.dim)
+    one, two = emerge(start, hidden @ dictionary.mT, y, stages)
+    for step, net in enumerate((start, one, two)):
+        cos, tan = cosines(net.weights, truth)[..., 0], tangents(net.weights, truth)
+        record(step=step, largest_cosine=cos.amax(1), median_cosine=cos.abs().median(1).values,
+               tangent=tan.square().mean(1).sqrt(), weight_norm=net.weights.norm(dim=-1).median(1).values)  # fmt: skip
+    if inputs == "structured" and setting in ("parity", "tiny-samples"):
+        nets = [replace(net, weights=net.weights @ dictionary) for net in (start, one)]
+        for report in component_reports(problem, stages, nets, hidden, y, problem.relevant_set(seeds)):
+            record(step=report.step, **report.metrics())
+            record.array("gate", report.gate, step=report.step)
+            record.array("signal", report.signal, step=report.step)
+    if inputs == "structured" and setting == "parity":
+        maps = [direction_maps([net.weights[i] for net in (start, one, two)], torch.cat([truth[i], -truth[i]]))
+                for i in range(len(seeds))]  # fmt: skip
+        for step in range(3):
+            record.array("map", torch.stack([torch.cat([m[step].points, m[step].references]) for m in maps]), step=step)
+
+
+@study.arm("network", tolerance=0.05, over=[*BOTH, {"setting": "parity", "inputs": "shuffled"}], uses=_PROBLEM + _FIT,
+           working_set=working_set)  # fmt: skip
+def network(params, seeds, record, *, setting, inputs):
+    """Two erase-and-step stages, then both layers trained."""
+    problem, stages = problem_of(params, inputs), stages_of(params)
+    train, test = problem.sample(seeds, "train", params.samples), problem.sample(seeds, "test", params.test_samples)
+    if inputs == "shuffled":
+        train = (train[0], train[1].gather(1, seeds.permutation("shuffled labels", params.samples)))
+    two = emerge(initialise(seeds, stages, problem.features), *train, stages)[1]
+    runs = train_network(two, *train, network_fit(params), seeds)
+    predict = _record_curve(record, ((step, partial(net, activation=PLAIN)) for step, net in runs), test, train)
+    record(largest_cosine=cosines(predict.func.weights, problem.truth(seeds))[..., 0].amax(1))
+
+
+@study.arm("ntk", tolerance=0.05, over=BOTH, uses=(*_PROBLEM, "steps", "batch", "ntk"), working_set=working_set)
+def ntk(params, seeds, record, *, setting, inputs):
+    """The network linearised at its initialisation, every parameter of the linear model trained."""
+    problem, stages = problem_of(params, inputs), stages_of(params)
+    train, test = problem.sample(seeds, "train", params.samples), problem.sample(seeds, "test", params.test_samples)
+    start = initialise(seeds, stages, problem.features)
+    _record_curve(record, train_linearised(start, *train, comparator_fit(params, params.ntk), seeds), test, train)
+    record.note(fit=params.ntk)
+
+
+@study.arm("random-features", tolerance=0.05, over=BOTH, uses=(*_PROBLEM, "steps", "batch", "random_features"),
+           working_set=working_set)  # fmt: skip
+def random_features(params, seeds, record, *, setting, inputs):
+    """The first layer frozen at its initialisation, a head trained on top."""
+    problem, stages = problem_of(params, inputs), stages_of(params)
+    train, test = problem.sample(seeds, "train", params.samples), problem.sample(seeds, "test", params.test_samples)
+    start = initialise(seeds, stages, problem.features)
+    fit = comparator_fit(params, params.random_features)
+    predict = _record_curve(record, train_head(features_of(start), *train, fit, seeds), test, train)
+    margin = 1 - test[1] * predict(test[0])
+    record(hinge_loss=margin.clamp(min=0).mean(1))
+    norm = predict.weights.norm(dim=1).tolist()
+    bounds = [theory.bessel_bound(problem.background, 2 * params.half_width, b, problem.relevant, problem.patterns)
+              for b in norm]  # fmt: skip
+    record(head_norm=norm, bessel_bound=bounds)
+    record.note(fit=params.random_features)
+
+
+def _record_heads(params, seeds, record, inputs, heads, after):
+    problem, stages = problem_of(params, inputs), stages_of(params)
+    train, test = problem.sample(seeds, "train", params.samples), problem.sample(seeds, "test", params.test_samples)
+    nets = emerge(initialise(seeds, stages, problem.features), *train, stages)
+    fit = replace(network_fit(params), weight_rate=0.0)
+    for head in heads:
+        features = features_of(nets[after], head, like=nets[1], inputs=train[0])
+        _record_curve(record, train_head(features, *train, fit, seeds), test, train, {"head": head})
+
+
+@study.arm("one-step", tolerance=0.05, over={"setting": _COMPARED}, uses=_PROBLEM + _FIT, working_set=working_set)
+def one_step(params, seeds, record, *, setting):
+    """Heads on the features after one step: as they are, with the norms of step two, and standardised."""
+    heads = ("raw", "rescaled", "standardised") if setting in ("parity", "interval") else ("raw", "rescaled")
+    _record_heads(params, seeds, record, "structured", heads, 0)
+
+
+@study.arm("two-step", tolerance=0.05, over={"setting": _COMPARED}, uses=_PROBLEM + _FIT, working_set=working_set)
+def two_step(params, seeds, record, *, setting):
+    """A head on the features after two steps, as they are."""
+    _record_heads(params, seeds, record, "structured", ("raw",), 1)
+
+
+@study.arm("tuning", tolerance=0.05, over={"setting": ["parity", "interval"], "method": ["ntk", "random-features"]},
+           uses=(*_PROBLEM, "steps", "batch"), working_set=working_set)  # fmt: skip
+def tuning(params, seeds, record, *, setting, method):
+    """Every optimizer and rate of the grid for the comparators, on seeds and data kept for tuning."""
+    seeds = Seeds(tuple(TUNING_SEED + seed for seed in seeds), seeds.device, seeds.dtype)
+    problem, stages = problem_of(params), stages_of(params)
+    train = problem.sample(seeds, "train", params.samples)
+    validation = problem.sample(seeds, "validation", params.test_samples)
+    start = initialise(seeds, stages, problem.features)
+    for candidate in TUNED:
+        fit = replace(comparator_fit(params, candidate), every=params.steps, early=())
+        runs = train_linearised(start, *train, fit, seeds) if method == "ntk" else \
+            train_head(features_of(start), *train, fit, seeds)  # fmt: skip
+        for step, predict in runs:
+            record(step=step, at={"candidate": candidate}, validation_accuracy=accuracies(predict, *validation)[0])
+
+
+@study.arm("codes", uses=("code_patterns", "code_relevant", "samples", "half_width"))
+def codes(params, seeds, record):
+    """Two steps on labels of hidden codes, where no count of patterns tells the label."""
+    problem = CodeProblem(params.code_patterns, params.code_relevant)
+    fixed = Seeds((TUNING_SEED,))  # one set of constants, so that a seed's run does not depend on its company
+    stages = Stages(params.code_relevant, params.half_width, problem.correlation(fixed), problem.scale(fixed))
+    x, y = problem.sample(seeds, "train", params.samples)
+    start = initialise(seeds, stages, problem.features)
+    for step, net in enumerate((start, *emerge(start, x, y, stages))):
+        cos = cosines(net.weights, problem.truth(seeds))[..., 0].abs()
+        record(step=step, pairwise_cosine=mean_pairwise_cosine(net.weights), largest_cosine=cos.amax(1))
+
+
+MIXTURES = {"100-4": (100, 4, 1.0), "25-4": (25, 4, 0.7), "100-5": (100, 5, 1.0)}
+
+
+@study.arm("mixture", over={"mixture": list(MIXTURES)},
+           uses=("mixture_samples", "mixture_width", "mixture_epochs", "test_samples"),
+           working_set=lambda p: 4.0 * (5 * p.mixture_width * 100 + 128 * (100 + 3 * p.mixture_width)))  # fmt: skip
+def mixture(params, seeds, record, *, mixture):
+    """Ordinary training on Gaussian clusters at the vertices of a cube."""
+    problem = GaussianMixture(*MIXTURES[mixture])
+    data = problem.sample(seeds, "train", params.mixture_samples)
+    test = problem.sample(seeds, "test", params.test_samples)
+    centres = problem.truth(seeds)
+    for run in train_relu(data, test, seeds, width=params.mixture_width, epochs=params.mixture_epochs):
+        best = cosines(run.weights, centres).amax(1)  # (seeds, centres): the nearest neuron of every centre
+        record(step=run.epoch, worst_centre_cosine=best.amin(1), mean_centre_cosine=best.mean(1),
+               test_accuracy=run.test_accuracy)  # fmt: skip
+        record.array("centre_cosines", best, step=run.epoch)
+
+
+STARTS = {"standard": 1.0, "small": 0.1}
+
+
+@study.arm("image-weights", over={"start": list(STARTS)}, uses=("images", "image_limit", "image_epochs"),
+           needs=lambda p: (f"data:{p.images}",))  # fmt: skip
+def image_weights(params, seeds, record, *, start):
+    """Two-layer networks on the image classes 0 and 1: do first-layer weights cluster, and when do they move?"""
+    sets = [
+        two_classes(load_images(params.images, split, limit=params.image_limit), 0, 1) for split in ("train", "test")
+    ]
+    epochs = two_layer_weights(*sets, seeds, epochs=params.image_epochs, init_scale=STARTS[start])
+    quarter = params.image_epochs // 4
+    moved = []
+    for look in epochs:
+        record(step=look.epoch, movement=look.movement, test_accuracy=look.test_accuracy)
+        moved.append(look.movement)
+        if look.epoch in (0, params.image_epochs):
+            found = [
+                cluster_statistics(weights, 2, seed=seed) for weights, seed in zip(look.weights, seeds, strict=True)
+            ]
+            record(step=look.epoch, silhouette=[c.silhouette for c in found], within_cosine=[c.within for c in found])
+    record(early_over_late=torch.stack(moved[1 : quarter + 1]).sum(0) / torch.stack(moved[-quarter:]).sum(0))
+    maps = [direction_maps([weights])[0].points for weights in look.weights]
+    record.array("weight_map", torch.stack(maps))
+
+
+@study.arm("injected-inputs", over={"width": [9, 50]}, tolerance=0.05, needs=lambda p: (f"data:{p.images}",),
+           uses=("images", "image_limit", "student_steps", "student_rate", "fractions"),
+           working_set=lambda p: 16.0 * 2**20)  # fmt: skip
+def injected_inputs(params, seeds, record, *, width):
+    """Students of a labelling teacher on images of which a share is replaced by Gaussian inputs."""
+    sets = [load_images(params.images, split, limit=params.image_limit) for split in ("train", "test")]
+    data = injected.labelled(*sets, seeds)
+    training = injected.QuadraticTraining(params.student_steps, 200, params.student_rate)
+    report = injected.injected_inputs(
+        data, injected.gaussian_inputs(data, seeds), seeds, classes=sets[0].classes, student_width=width,
+        fractions=params.fractions, teaching=training, studying=training,
+        evaluate_every=max(1, params.student_steps // 25),
+    )  # fmt: skip
+    record(teacher_accuracy=report.teacher_accuracy)
+    for curve in report.curves:
+        steps = curve.steps.tolist()
+        at = {"fraction": curve.fraction}
+        record.curve(steps, at={**at, "part": "original"}, part_accuracy=curve.original)
+        if curve.fraction:
+            record.curve(steps, at={**at, "part": "injected"}, part_accuracy=curve.injected)
+            record.curve(steps, at={**at, "part": "mixture"}, part_accuracy=curve.mixture)
+
+
+@study.arm("resnet", over={"labels": ["true", "shuffled"]}, optional=True, tolerance=0.05,
+           needs=lambda p: (f"data:{p.resnet_images}",),
+           uses=("resnet_images", "resnet_width", "resnet_epochs", "resnet_rate", "resnet_limit"),
+           working_set=lambda p: 64.0 * 2**20)  # fmt: skip
+def resnet(params, seeds, record, *, labels):
+    """A ResNet on two image classes: agreement of early gradients, and when its filters turn."""
+    sets = [two_classes(load_images(params.resnet_images, split, limit=params.resnet_limit), 0, 1)
+            for split in ("train", "test")]  # fmt: skip
+    recipe = ResNetFilters.fitting(len(sets[0]), params.resnet_width, params.resnet_epochs, params.resnet_rate,
+                                   shuffle_labels=labels == "shuffled")  # fmt: skip
+    report = recipe.train(*sets, seeds)
+    record(step=params.resnet_epochs, test_accuracy=report.test_accuracy[params.resnet_epochs])
+    for stage in range(len(report.chunk_means)):
+        early, late = report.turns(stage)
+        record(at={"stage": stage + 1}, smallest_chunk_cosine=report.smallest_chunk_cosine(stage), early_turn=early,
+               late_turn=late)  # fmt: skip
+
+
+@study.arm("double-descent", optional=True, tolerance=0.05, needs=lambda p: (f"data:{p.images}",),
+           uses=("images", "image_limit", "student_steps", "student_rate", "descent_widths", "descent_teachers"),
+           working_set=lambda p: 16.0 * 2**20)  # fmt: skip
+def double_descent(params, seeds, record):
+    """Test loss over width, of networks on images and on Gaussian inputs labelled by teachers of several sizes."""
+    sets = [load_images(params.images, split, limit=params.image_limit) for split in ("train", "test")]
+    training = injected.QuadraticTraining(params.student_steps, 200, params.student_rate)
+    points = injected.double_descent(
+        injected.labelled(*sets, seeds), seeds, widths=params.descent_widths, teachers=params.descent_teachers,
+        classes=sets[0].classes, training=training, teaching=training,
+    )  # fmt: skip
+    for point in points:
+        labels = "images" if point.teacher is None else f"FC({point.teacher})"
+        record(at={"labelled_by": labels, "width": point.width}, test_loss=point.test_loss,
+               width_accuracy=point.test_accuracy)  # fmt: skip

@@ -1,0 +1,81 @@
+"""The code version: what a result depends on changes it, wording does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.lab import discovery
+from assay.lab.code_version import _closure, code_version
+
+LEARNERS = '''"""Tossing."""
+
+from . import theory
+
+
+def toss(seeds, n, bias):
+    """Toss n coins per seed."""
+    # a comment
+    return (seeds.uniform("tosses", n) < theory.level(bias)).double()
+'''
+THEORY = "def level(bias):\n    return bias\n"
+
+
+@pytest.fixture
+def version(coin_copy, outside_folder):
+    """The code version of a coin study that keeps its learner and theory in rooms of their own."""
+    original = (outside_folder / "coin" / "study.py").read_text()
+    toss = '(seeds.uniform("tosses", params.tosses) < params.bias).double()'
+    assert toss in original
+    code = original.replace(toss, "learners.toss(seeds, params.tosses, params.bias)")
+    code = code.replace("from assay import lab\n", "from assay import lab\n\nfrom . import learners\n")
+
+    def of(**rooms: str) -> str:
+        folder = coin_copy(**{"study": code, "learners": LEARNERS, "theory": THEORY, **rooms})
+        return code_version(discovery.find("coin", str(folder)).module)
+
+    of.code = code
+    return of
+
+
+def test_the_same_code_in_another_folder_has_the_same_version(version):
+    assert version() == version()
+
+
+def test_changing_what_the_study_imports_changes_it(version):
+    seen = [
+        version(),
+        version(learners=LEARNERS.replace(" < ", " <= ")),
+        version(theory=THEORY.replace("return bias", "return 1 - bias")),
+        version(study=version.code.replace("heads.mean(1)", "heads.sum(1) / params.tosses", 1)),
+    ]
+    assert len(set(seen)) == len(seen)
+
+
+def test_rewording_changes_nothing(version, outside_folder):
+    claims = (outside_folder / "coin" / "claims.py").read_text()
+    reworded = LEARNERS.replace('"""Tossing."""', '"""Tossing coins."""').replace("# a comment", "# another")
+    reworded = reworded.replace("Toss n coins per seed.", "n tosses,\n    for every seed.").replace(
+        "\n\n\n", "\n\n\n\n"
+    )
+    for rooms in (
+        {"learners": reworded},
+        {"study": version.code.replace('"""Toss and count."""', '"""Count."""')},
+        {"claims": claims.replace("0.05", "0.04")},
+        {"figures": ""},
+        {"problem": "LEVEL = 3\n"},  # a room that nothing imports
+    ):
+        assert version(**rooms) == version()
+
+
+def test_claims_and_figures_stay_out_even_when_the_study_imports_them(version, outside_folder):
+    claims = (outside_folder / "coin" / "claims.py").read_text()
+    code = version.code + "\n\nfrom . import claims  # noqa: E402, F401\n"
+    assert version(study=code) == version(study=code, claims=claims.replace("0.05", "0.04"))
+
+
+def test_the_closure_holds_shared_rooms_and_no_lab(coin_copy, outside_folder):
+    code = "from assay.networks import quadratic\n" + (outside_folder / "coin" / "study.py").read_text()
+    study = discovery.find("coin", str(coin_copy(study=code)))
+    closure = _closure(study.module, ("assay", study.module.rpartition(".")[0]))
+    assert {study.module, "assay.networks.quadratic", "assay.training.seeds"} <= closure
+    assert not [name for name in closure if name.startswith(("assay.lab", "assay.report", "assay.cli", "torch"))]

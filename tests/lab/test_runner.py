@@ -1,0 +1,302 @@
+"""Runs: resumed after a kill, shared between processes, repaired after damage, the same bit for bit."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from assay.lab import UserError, results
+from assay.lab.backends import check_backend, default_jobs, pick_device
+from assay.lab.runner import Options, _jobs
+
+UNITS = 14
+
+
+def bits(frame):
+    """Everything in a table, with values as their bytes: equal only when every bit is."""
+    values = frame["value"].to_numpy().tobytes()
+    return frame.columns, frame.drop("value").rows(), values
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory, make_bench):
+    """The table of a run that nothing disturbed, and the array of its last unit."""
+    bench = make_bench(tmp_path_factory.mktemp("reference"))
+    loaded = bench.load("slow", bench.run("slow", overrides={"units": str(UNITS)}).manifest)
+    return bits(loaded.frame), loaded.array("path", k=UNITS - 1).tobytes()
+
+
+@pytest.fixture
+def overrides(tmp_path):
+    return {"units": str(UNITS), "delay": "0.15", "log": str(tmp_path / "log")}
+
+
+def logged(overrides) -> list[str]:
+    try:
+        with open(overrides["log"]) as log:
+            return log.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+@pytest.fixture
+def spawn(bench, overrides, tmp_path):
+    """Start `assay run slow` in a session of its own; nothing of it outlives the test."""
+    started = []
+
+    def start(jobs: int) -> subprocess.Popen:
+        command = [sys.executable, "-m", "assay.cli", "run", "slow", "--preset", "smoke", "--jobs", str(jobs)]
+        command += ["--runs", str(bench.runs), "--studies", bench.outside]
+        for name, value in overrides.items():
+            command += ["--set", f"{name}={value}"]
+        with open(tmp_path / "output", "w") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_until(condition, process, tmp_path):
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert process.poll() is None, (tmp_path / "output").read_text()
+        assert time.monotonic() < deadline, "the other process did not come so far"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_run_goes_on_and_its_table_is_the_same(jobs, bench, spawn, overrides, reference, tmp_path):
+    process, store = spawn(jobs), bench.store("slow")
+    wait_until(lambda: len(list(store.units.glob("[!.]*"))) >= 3 and len(logged(overrides)) >= 4, process, tmp_path)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    stored = len(list(store.units.glob("[!.]*")))
+    assert 3 <= stored < UNITS
+    assert store.newest()["status"] == "running"
+    assert results.incomplete(store, store.newest()) == UNITS - stored
+
+    result = bench.run("slow", jobs=jobs, overrides=overrides)
+    assert (result.reused, result.computed) == (stored, UNITS - stored)
+    assert result.manifest["status"] == "complete"
+    # What was in flight is computed twice, and nothing else.
+    assert len(logged(overrides)) - UNITS <= (1 if jobs == 1 else 2 * jobs)
+    assert [path.name for path in store.units.glob(".tmp-*")] == []
+    loaded = bench.load("slow", result.manifest)
+    assert (bits(loaded.frame), loaded.array("path", k=UNITS - 1).tobytes()) == reference
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_two_runs_at_once_share_the_work(jobs, bench, spawn, overrides, reference, tmp_path):
+    process = spawn(1)
+    wait_until(lambda: len(logged(overrides)) >= 1, process, tmp_path)
+    result = bench.run("slow", jobs=jobs, overrides=overrides)
+    assert process.wait(timeout=90) == 0, (tmp_path / "output").read_text()
+    counts = Counter(line.split()[0] for line in logged(overrides))
+    assert counts == {str(k): 1 for k in range(UNITS)}
+    ours, theirs = result.manifest, next(m for m in manifests(bench, "slow") if m["id"] != result.manifest["id"])
+    assert (ours["status"], theirs["status"]) == ("complete", "complete")
+    assert ours["computed"] + theirs["computed"] == UNITS
+    assert ours["reused"] + theirs["reused"] == UNITS
+    assert theirs["computed"] >= 1
+    for manifest in (ours, theirs):
+        assert bits(bench.frame("slow", manifest)) == reference[0]
+
+
+def manifests(bench, study):
+    store = bench.store(study)
+    return [store.manifest(run) for run in store.manifest_ids()]
+
+
+def test_workers_change_nothing_in_the_table(bench, overrides, reference):
+    overrides["delay"] = "0"
+    result = bench.run("slow", jobs=2, overrides=overrides)
+    assert (result.computed, bench.progress.total) == (UNITS, UNITS)
+    assert len({line.split()[1] for line in logged(overrides)} - {str(os.getpid())}) >= 1
+    assert bits(bench.frame("slow", result.manifest)) == reference[0]
+
+
+def test_a_second_run_computes_nothing(bench, overrides):
+    overrides |= {"delay": "0", "units": "3"}
+    first = bench.run("slow", overrides=overrides)
+    second = bench.run("slow", overrides=overrides)
+    assert (first.computed, first.reused) == (3, 0)
+    assert (second.computed, second.reused) == (0, 3)
+    assert [stored for _, stored in bench.progress.finished] == [True] * 3
+    assert len(logged(overrides)) == 3
+    assert bits(bench.frame("slow", first.manifest)) == bits(bench.frame("slow", second.manifest))
+
+
+@pytest.mark.parametrize("name", ["measurements.parquet", "arrays.safetensors", "unit.json", "SHA256SUMS"])
+def test_a_flipped_byte_is_named_and_computed_again(bench, name):
+    first = bench.run("slow", overrides={"units": "3"})
+    table = bits(bench.frame("slow", first.manifest))
+    path = bench.store("slow").units / first.manifest["units"][1]["key"] / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=f"{path.parent}.*run the study again"):
+        bench.load("slow", first.manifest)
+
+    second = bench.run("slow", overrides={"units": "3"})
+    assert (second.computed, second.reused) == (1, 2)
+    (said,) = bench.progress.said
+    assert said.startswith("damaged: ")
+    assert str(path.parent if name == "SHA256SUMS" else path) in said
+    assert bits(bench.frame("slow", second.manifest)) == table
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_unit_that_raises_stops_no_other(bench, jobs):
+    result = bench.run("faulty", jobs=jobs)
+    (failure,) = result.failures
+    assert failure.unit.label == "broken setting_of=second seeds 0–2"
+    assert failure.error == "ZeroDivisionError: the second condition is broken"
+    assert (result.computed, result.manifest["status"]) == (2, "failed")
+    kept = bench.store("faulty").newest()
+    assert kept["failures"][0]["unit"] == failure.unit.label
+    assert "study.py" in kept["failures"][0]["trace"]
+    assert results.incomplete(bench.store("faulty"), kept) == 1
+
+    found = {f.claim.id: f.judgement for f in results.findings(bench.store("faulty"), bench.study("faulty"), kept)}
+    assert found["C1"].verdict == "holds"
+    assert found["C2"].verdict == "not run"
+    assert "setting_of second" in found["C2"].reason
+    assert found["N1"].verdict == "holds"
+    # A failure is not stored: the next run tries again.
+    again = bench.run("faulty", jobs=jobs)
+    assert (again.computed, again.reused, len(again.failures)) == (0, 2, 1)
+
+
+def test_a_claim_outside_its_domain_is_not_run(bench):
+    result = bench.run("faulty", arms="sound", overrides={"level": "3"})
+    found = {f.claim.id: f for f in results.findings(bench.store("faulty"), bench.study("faulty"), result.manifest)}
+    assert found["C3"].judgement.verdict == "not run"
+    assert found["C3"].judgement.reason == "the claim is about levels below two"
+    assert (found["C1"].judgement.verdict, found["N1"].judgement.verdict) == ("holds", "fails")
+    assert found["N1"].row()["printed"] == "it is"
+    assert found["N1"].row()["set"] == {"level": "3"}
+
+
+def test_an_ambiguous_claim_names_itself(bench, monkeypatch):
+    from assay.lab.claims import Claim
+
+    study = bench.study("faulty")
+    claim = Claim("C9", "s", "s", lambda m: m.final("value_of").at_least(0), {})
+    monkeypatch.setitem(study.claims, "C9", claim)
+    result = bench.run("faulty")
+    with pytest.raises(UserError, match=r"claim C9 asks an ambiguous question: .*choose one by"):
+        results.findings(bench.store("faulty"), study, result.manifest)
+
+
+def test_an_interrupted_run_says_so_and_keeps_what_it_had(bench, monkeypatch):
+    from assay.lab import runner
+
+    genuine, seen = runner.execute, []
+
+    def execute(unit, outside, watch=None):
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(unit)
+        return genuine(unit, outside, watch)
+
+    monkeypatch.setattr(runner, "execute", execute)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run("slow", overrides={"units": "5"})
+    kept = bench.store("slow").newest()
+    assert (kept["status"], kept["computed"]) == ("interrupted", 2)
+    lock = bench.store("slow").try_lock(kept["units"][2]["key"])
+    assert lock is not None
+    lock.release()
+
+
+def test_runs_are_never_pooled(bench):
+    small = bench.run("slow", overrides={"units": "2"}, seeds=3).manifest
+    large = bench.run("slow", overrides={"units": "3"}, seeds=4).manifest
+    assert bench.frame("slow", small)["seed"].n_unique() == 3
+    assert bench.frame("slow", large)["seed"].n_unique() == 4
+    store = bench.store("slow")
+    assert results.pick_manifest(store, "slow", preset=None, run=None)["id"] == large["id"]
+    assert results.pick_manifest(store, "slow", preset="smoke", run=small["id"])["id"] == small["id"]
+    with pytest.raises(UserError, match="no run of 'slow' with preset paper is stored"):
+        results.pick_manifest(store, "slow", preset="paper", run=None)
+
+
+def test_the_table_keeps_what_the_arm_recorded(bench):
+    result = bench.run("slow", overrides={"units": "2"})
+    loaded = bench.load("slow", result.manifest)
+    assert loaded.frame.columns == ["arm", "seed", "step", "metric", "value", "k"]
+    assert loaded.frame.height == 2 * 3 * 50
+    path = loaded.array("path", k=1)
+    assert path.shape == (3, 50)
+    assert np.array_equal(loaded.final("height", k=1).array, path[:, -1].astype(np.float64))
+    (note,) = loaded.notes(k=1)
+    assert note["drift"] == 3**0.5
+    assert loaded.params.units == 2
+    assert result.manifest["versions"].startswith("Python ")
+
+
+def test_a_left_out_arm_is_one_line_and_its_claims_are_not_run(bench, monkeypatch):
+    study = bench.study("choosy")
+    monkeypatch.setitem(study.arms, "needy", dataclasses.replace(study.arms["needy"], optional=False))
+    result = bench.run("choosy")
+    assert bench.progress.said == ["arm 'needy' is left out: it needs a GPU (--device cuda)"]
+    assert result.manifest["status"] == "complete"
+    found = {f.claim.id: f.judgement for f in results.findings(bench.store("choosy"), study, result.manifest)}
+    assert found["C1"].verdict == "holds"
+    assert (found["N1"].verdict, found["N1"].reason) == ("not run", "nothing was measured for metric norm, arm needy")
+
+
+def test_small_plans_run_in_process_and_large_ones_on_workers(bench):
+    smoke, laptop = bench.plan("choosy"), bench.plan("choosy", preset="laptop")
+    assert _jobs(smoke, 10, Options()) == 1
+    assert _jobs(laptop, 10, Options()) == min(default_jobs(), 10)
+    assert _jobs(laptop, 10, Options(jobs=3)) == 3
+    assert _jobs(laptop, 2, Options(jobs=3)) == 2
+    assert _jobs(bench.plan("choosy", device="cuda"), 10, Options(jobs=3)) == 1
+
+
+def test_a_unit_runs_on_one_thread(bench):
+    bench.run("slow", overrides={"units": "1"})
+    assert torch.get_num_threads() == 1
+
+
+def test_backends_and_devices_are_checked_before_anything_is_written(bench, monkeypatch):
+    with pytest.raises(UserError, match=r"unknown backend 'threads' \(allowed: loky, ray, dask\)"):
+        bench.run("slow", backend="threads")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for backend in ("ray", "dask"):
+        with pytest.raises(UserError, match="needs the extra 'cluster'"):
+            check_backend(backend)
+    assert not bench.runs.exists()
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert pick_device("auto") == "cpu"
+    with pytest.raises(UserError, match="has no GPU"):
+        pick_device("cuda")
+    with pytest.raises(UserError, match="unknown device 'tpu'"):
+        pick_device("tpu")
+
+
+def test_a_summary_is_written_from_a_run(bench, tmp_path):
+    manifest = bench.run("faulty", arms="sound").manifest
+    found = results.findings(bench.store("faulty"), bench.study("faulty"), manifest)
+    path = results.save_summary(tmp_path / "results", manifest, found)
+    summary = json.loads(path.read_text())
+    assert path.name == "faulty.smoke.json"
+    assert summary["claims"] == [finding.row() for finding in found]
+    assert (summary["study"], summary["seeds"], summary["computed"]) == ("faulty", 3, 1)

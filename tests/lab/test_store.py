@@ -1,0 +1,236 @@
+"""The store: whole, checked, atomic, and locked across processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from assay.lab import UserError
+from assay.lab.store import DamagedUnit, Payload, Store
+
+FILES = ["measurements.parquet", "arrays.safetensors", "unit.json", "SHA256SUMS"]
+FRAME = pl.DataFrame({"seed": [0, 1], "step": [None, 3], "metric": ["a", "b"], "value": [0.1, float("nan")]})
+ARRAYS = {"w@2": np.arange(6, dtype=np.float32).reshape(2, 3), "mask": np.array([True, False])}
+META = {"study": "s", "notes": {"rate": 0.1}, "seconds": 1.5}
+KEY = "0123456789abcdef"
+
+
+def payload(value: float = 0.1) -> Payload:
+    return Payload.pack(FRAME.with_columns(extra=pl.lit(value)), ARRAYS, META)
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "runs", "study")
+    made.prepare()
+    return made
+
+
+@pytest.fixture
+def full(store):
+    store.write(KEY, payload())
+    return store
+
+
+def flip(path, at, bits=0xFF):
+    content = bytearray(path.read_bytes())
+    content[at] ^= bits
+    path.write_bytes(bytes(content))
+
+
+def test_round_trip(full):
+    assert full.has(KEY)
+    assert not full.has("another")
+    stored = full.read(KEY, arrays=True)
+    assert stored.frame.equals(FRAME.with_columns(extra=pl.lit(0.1)))
+    assert {name: array.tolist() for name, array in stored.arrays.items()} == {
+        name: array.tolist() for name, array in ARRAYS.items()
+    }
+    assert stored.arrays["w@2"].dtype == np.float32
+    assert stored.meta == META
+    assert full.read(KEY).arrays == {}
+    assert sorted(path.name for path in (full.units / KEY).iterdir()) == sorted(FILES)
+
+
+def test_a_unit_without_arrays(store):
+    store.write(KEY, Payload.pack(FRAME, {}, META))
+    assert store.read(KEY, arrays=True).arrays == {}
+
+
+def test_a_unit_is_replaced_whole(full):
+    full.write(KEY, payload(0.2))
+    assert full.read(KEY).frame["extra"].to_list() == [0.2, 0.2]
+    assert [path.name for path in full.units.iterdir()] == [KEY]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_byte_is_detected_and_named(full, name):
+    path = full.units / KEY / name
+    content = path.read_bytes()
+    positions = range(len(content)) if name == "SHA256SUMS" else np.linspace(0, len(content) - 1, 40, dtype=int)
+    for at in positions:
+        for bits in (0x01, 0x20, 0xFF):  # a neighbour, a change of case, a byte that is no text
+            flip(path, at, bits)
+            for look in (full.has, full.read):
+                with pytest.raises(DamagedUnit) as caught:
+                    look(KEY)
+                assert str(full.units / KEY) in str(caught.value)
+                if name != "SHA256SUMS":
+                    assert str(path) in str(caught.value)
+            path.write_bytes(content)
+    assert full.has(KEY)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("how", ["gone", "empty", "cut"])
+def test_a_missing_or_cut_file_is_detected_and_named(full, name, how):
+    path = full.units / KEY / name
+    content = path.read_bytes()
+    path.unlink()
+    if how != "gone":
+        path.write_bytes(content[: len(content) // 2] if how == "cut" else b"")
+    with pytest.raises(DamagedUnit, match=name if how != "cut" or name != "SHA256SUMS" else KEY):
+        full.has(KEY)
+
+
+def test_a_missing_unit_cannot_be_read(store):
+    with pytest.raises(DamagedUnit, match="is missing"):
+        store.read(KEY)
+
+
+@pytest.mark.parametrize("failing", FILES)
+def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(full, monkeypatch, failing):
+    from assay.lab import store as module
+
+    genuine = module._write
+
+    def broken(path, content):
+        genuine(path, content[: len(content) // 2] if path.name == failing else content)
+        if path.name == failing:
+            raise OSError("no space left on device")
+
+    monkeypatch.setattr(module, "_write", broken)
+    for key in (KEY, "another"):
+        with pytest.raises(OSError, match="no space"):
+            full.write(key, payload(0.2))
+    assert [path.name for path in full.units.iterdir()] == [KEY]
+    assert full.read(KEY).frame["extra"].to_list() == [0.1, 0.1]
+
+
+def test_discard_takes_a_unit_away(full):
+    full.discard(KEY)
+    full.discard(KEY)
+    assert not full.has(KEY)
+    assert list(full.units.iterdir()) == []
+
+
+def test_leftovers_are_swept_unless_their_writer_lives(full):
+    dead = full.units / f".tmp-{KEY}-123-abcd"
+    old = full.units / f".tmp-old-{KEY}-abcd"
+    alive = full.units / ".tmp-fedcba-123-abcd"
+    for folder in (dead, old, alive):
+        folder.mkdir()
+        (folder / "measurements.parquet").write_bytes(b"half")
+    lock = full.try_lock("fedcba")
+    full.sweep_leftovers()
+    assert sorted(path.name for path in full.units.iterdir()) == sorted([KEY, alive.name])
+    lock.release()
+    full.sweep_leftovers()
+    assert [path.name for path in full.units.iterdir()] == [KEY]
+
+
+def test_locks_hold_across_processes_and_die_with_their_holder(store):
+    # Only the kernel's lock is at stake, so the other process does without the lab and its imports.
+    script = (
+        "import fcntl, os, sys, time\n"
+        "handle = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
+        "fcntl.flock(handle, fcntl.LOCK_EX)\n"
+        "print('held', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-S", "-c", script, store.locks / KEY], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        with holder.stdout:
+            assert holder.stdout.readline() == "held\n"
+            assert store.try_lock(KEY) is None
+            other = store.try_lock("another")
+            assert other is not None
+            other.release()
+            holder.kill()
+            holder.wait()
+        lock = store.try_lock(KEY, wait=True)
+        assert lock is not None
+        assert store.try_lock(KEY) is None
+        lock.release()
+        lock.release()  # releasing twice is harmless
+        again = store.try_lock(KEY)
+        assert again is not None
+        again.release()
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def test_locks_are_not_inherited_by_workers(store):
+    lock = store.try_lock(KEY)
+    assert not os.get_inheritable(lock.handle)
+    lock.release()
+
+
+def manifest(run: str, preset: str, **more) -> dict:
+    return {"id": run, "preset": preset, "set": {"bias": "0.6"}, "units": [], **more}
+
+
+def test_the_newest_manifest_per_preset(store):
+    assert store.newest() is None
+    for run, preset in (("2-b", "laptop"), ("1-a", "smoke"), ("3-c", "smoke"), ("4-d", "paper")):
+        store.write_manifest(manifest(run, preset))
+    assert store.manifest_ids() == ["1-a", "2-b", "3-c", "4-d"]
+    assert store.newest()["id"] == "4-d"
+    assert store.newest("smoke")["id"] == "3-c"
+    assert store.newest("laptop") == manifest("2-b", "laptop")
+    assert store.manifest("1-a")["preset"] == "smoke"
+    with pytest.raises(UserError, match="unknown run '5-e'"):
+        store.manifest("5-e")
+
+
+def test_a_manifest_is_replaced_whole_and_survives_odd_values(store):
+    store.write_manifest(manifest("1-a", "smoke"))
+    odd = manifest("1-a", "smoke", seconds=0.1 + 0.2, failures=[{"error": "é\n“x”"}], loss=float("inf"))
+    store.write_manifest(odd)
+    assert store.manifest("1-a") == odd
+    assert [path.name for path in store.manifests.iterdir()] == ["1-a.json"]
+
+
+def test_a_flipped_byte_in_a_manifest_is_detected_and_named(store):
+    store.write_manifest(manifest("1-a", "smoke", seconds=1.25))
+    path = store.manifests / "1-a.json"
+    content = path.read_bytes()
+    for at in range(len(content)):
+        for bits in (0x01, 0x20, 0xFF):
+            flip(path, at, bits)
+            with pytest.raises(UserError, match=r"manifest .*1-a\.json is damaged"):
+                store.newest()
+            path.write_bytes(content)
+    assert store.newest("smoke")["seconds"] == 1.25
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "3", '{"id": "1-a"}', json.dumps(manifest("1-a", "smoke"))])
+def test_another_text_is_no_manifest(store, text):
+    (store.manifests / "1-a.json").write_text(text)
+    with pytest.raises(UserError, match="is damaged"):
+        store.newest()
+
+
+def test_an_unwritable_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"cannot write to the runs folder .*file"):
+        Store(tmp_path / "file" / "runs", "study").prepare()

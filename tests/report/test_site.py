@@ -1,0 +1,202 @@
+"""The site: whole, escaped, and independent of any network."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import altair as alt
+import pytest
+
+from assay.lab import UserError
+from assay.report import site as report
+
+PAGES = ("index.html", "coin.html", "gallery.html")
+SIGNATURES = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
+
+
+class Parts(HTMLParser):
+    """What a page loads, links to and can be linked at."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [values["id"]] if "id" in values else []
+        if tag == "a":
+            self.links.append(values["href"])
+        else:
+            self.loads += [values[name] for name in ("src", "href", "data") if name in values]
+
+
+def specs(text: str) -> list[dict]:
+    return [json.loads(found) for found in re.findall(r'<script type="application/json">(.*?)</script>', text, re.S)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_loads_nothing_from_elsewhere(site, page):
+    parts = Parts(site.text(page))
+    assert all("//" not in address for address in parts.loads)
+    assert not {"link", "iframe", "object", "base"} & set(parts.tags)
+    assert "@import" not in site.text(page).split("</style>")[0]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_resolves(site, page):
+    parts = Parts(site.text(page))
+    assert len(set(parts.ids)) == len(parts.ids)
+    for address in [*parts.links, *parts.loads]:
+        name, _, anchor = address.partition("#")
+        assert (site.folder / (name or page)).is_file(), address
+        if anchor:
+            assert anchor in Parts(site.text(name or page)).ids, address
+
+
+def test_every_claim_is_on_its_page_and_on_the_index(site):
+    for page, claims in {"coin.html": ["C1", "N1"], "gallery.html": ["C1", "C2", "C3", "C4", "C5", "N1"]}.items():
+        ids, links = Parts(site.text(page)).ids, Parts(site.text("index.html")).links
+        for claim in claims:
+            assert f"claim-{claim}" in ids
+            assert f"{page}#claim-{claim}" in links
+
+
+def test_verdicts_are_words_and_not_only_colours(site):
+    text = site.text("gallery.html")
+    for verdict in ("2 hold", "1 fails", "1 undecided", "1 not run"):
+        assert f"</span> {verdict}</span>" in text
+    assert "3 of 3 seeds have no finite value" in text
+    assert "nothing was measured for metric value, arm extra" in text
+    assert text.count('<svg class="interval"') == 4
+
+
+def test_markup_in_a_study_stays_text(site):
+    for page in ("gallery.html", "index.html"):
+        text = site.text(page)
+        assert "<b>bold</b>" not in text
+        assert "&lt;b&gt;bold&lt;/b&gt; claim &amp; more" in text
+        assert "One of &lt;b&gt;everything&lt;/b&gt;" in text
+
+
+def test_corrections_and_the_papers_values_are_marked(site):
+    text = site.text("gallery.html")
+    assert "<b>paper:</b> 0.98" in text
+    assert "<b>paper:</b> positive in ten of ten" in text
+    section = text.split('id="corrections"')[1].split("</section>")[0]
+    assert "for all n, without &lt;any&gt; condition" in section
+    assert "claim-C2" in section
+    assert "claim-C1" not in section
+    assert 'id="corrections"' not in site.text("coin.html")
+
+
+def test_smoke_runs_say_so_and_are_not_counted(site):
+    assert "never to be quoted" in site.text("coin.html")
+    assert "never to be quoted" not in site.text("gallery.html")
+    assert "2 studies, 1 of them a smoke run that is not counted here" in site.text("index.html")
+
+
+def test_figures_are_exported_and_a_missing_arm_leaves_a_note(site):
+    for name in ("values", "holes", "large"):
+        for kind, start in SIGNATURES.items():
+            assert (site.folder / "gallery" / f"{name}.{kind}").read_bytes().startswith(start)
+    assert not list((site.folder / "gallery").glob("absent.*"))
+    assert "not drawn: nothing was measured for metric value, arm extra" in site.text("gallery.html")
+    assert any("absent not drawn" in sentence for sentence in site.said)
+
+
+def test_charts_carry_their_data_and_the_script_comes_once(site):
+    text = site.text("gallery.html")
+    assert text.count("window.vegaEmbed=") == 1
+    assert len(text) < 1_500_000
+    values, holes, large = specs(text)
+    assert values["description"] == "Values <of> each setting."
+    (columns,) = (data["columns"] for data in large["datasets"].values())
+    assert columns["x"] == list(range(6000))
+    assert columns["y"][:2] == [0, 0.14285714]
+    (columns,) = (data["columns"] for data in holes["datasets"].values())
+    assert set(columns["value"]) == {None}
+    assert holes["config"]["axis"]["gridColor"] == "red"
+    assert values["config"]["axis"]["gridColor"] != "red"
+    assert text.count('data-renderer="canvas"') == 1
+
+
+def test_tables_mark_the_sources_column_and_have_a_file(site):
+    text = site.text("gallery.html")
+    assert '<th scope="col" class="number theirs ">paper</th>' in text
+    assert re.findall(r'<td class="number theirs ">(.*?)</td>', text) == ["0.5", "", "0.98", "1"]
+    assert "The first 200 of 500 rows" in text
+    assert len((site.folder / "gallery" / "long.csv").read_text().splitlines()) == 501
+    assert '"1, 2"' in (site.folder / "gallery" / "methods.csv").read_text()
+    assert not (site.folder / "gallery" / "nothing.csv").exists()
+
+
+def test_the_run_is_told_in_full(site):
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", site.text("gallery.html").split('id="arms"')[1]))
+    assert "setting small, usual k 2, 1" in text
+    assert "optional; add it with --arms +extra" in text
+    assert "skipped: it needs a GPU" in text
+    assert "drawn setting = small, k = 2 learning_rate 0.2" in text
+    assert "level 0.4 override where &lt;i&gt;it&lt;/i&gt; settles" in text
+    assert "size 4 preset how many" in text
+    assert "small size = 2 override" in text
+    assert "assay run gallery --preset laptop --set level=0.4 --set small.size=2" in text
+    assert "Python 3" in text
+    assert "preset laptop with level=0.4, small.size=2 · 3 seeds · cpu" in site.text("index.html")
+
+
+def test_nobodys_altair_settings_change(site):
+    assert alt.theme.active == "default"
+    assert alt.data_transformers.active == "default"
+    assert alt.data_transformers.options == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "formats"),
+    [("svg,png", ("svg", "png")), ("pdf", ("pdf",)), (" PNG, png ", ("png",)), ("none", ())],
+)
+def test_formats(text, formats):
+    assert report.parse_formats(text) == formats
+
+
+@pytest.mark.parametrize("text", ["jpg", "svg,none", "", "svg png"])
+def test_formats_refused(text):
+    with pytest.raises(UserError, match="allowed: svg, png, pdf, or none alone"):
+        report.parse_formats(text)
+
+
+def test_an_unwritable_folder_is_refused_before_any_work(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(UserError, match="cannot write the report to"):
+        report.write([], tmp_path / "taken", formats=(), say=print)
+
+
+def test_a_bug_in_a_figure_is_named_and_spares_the_rest(tmp_path, run_study, coin_folder):
+    studies = tmp_path / "studies"
+    shutil.copytree(coin_folder, studies / "coin", ignore=shutil.ignore_patterns("__pycache__"))
+    broken = '\n\n@study.figure("bent", caption="x")\ndef bent(m):\n    raise KeyError("<no such column>")\n'
+    with (studies / "coin" / "figures.py").open("a") as file:
+        file.write(broken)
+    chosen = [run_study(studies, "coin", tmp_path / "runs", preset="smoke")]
+    with pytest.raises(report.BrokenExhibit, match="'bent' of coin") as caught:
+        report.write(chosen, tmp_path / "out", formats=(), say=print)
+    assert isinstance(caught.value.__cause__, KeyError)
+    text = (tmp_path / "out" / "coin.html").read_text()
+    assert "because of an error in the study: KeyError: &#39;&lt;no such column&gt;&#39;" in text
+    assert "claim-C1" in text
+    assert (tmp_path / "out" / "index.html").is_file()
+
+
+def test_a_run_with_units_missing_says_so(tmp_path, run_study, coin_folder):
+    study, store, manifest = run_study(coin_folder.parent, "coin", tmp_path / "runs", preset="smoke")
+    store.discard(manifest["units"][0]["key"])
+    report.write([(study, store, manifest)], tmp_path / "out", formats=(), say=print)
+    text = (tmp_path / "out" / "coin.html").read_text()
+    assert "1 of 2 units of this run are not stored" in text
