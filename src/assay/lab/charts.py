@@ -41,9 +41,9 @@ def band(
     if domain is not None:
         extent["domain"] = list(domain)
     base = alt.Chart(frame, width=width, height=height, title=title).encode(
-        x=alt.X(f"{x}:Q", title=x), color=alt.Color(f"{colour}:N", title=None)
+        x=alt.X(f"{x}:Q", title=x), color=alt.Color(f"{colour}:N", title=None, sort=None)
     )
-    line = {"strokeDash": alt.StrokeDash(f"{dash}:N", title=None)} if dash else {}
+    line = {"strokeDash": alt.StrokeDash(f"{dash}:N", title=None, sort=None)} if dash else {}
     tips = [alt.Tooltip(f"{colour}:N"), alt.Tooltip(f"{x}:Q"), alt.Tooltip("mean:Q", format=".4f"), "seeds:Q"]
     axis = alt.Scale(**extent)
     detail = {"detail": f"{dash}:N"} if dash else {}

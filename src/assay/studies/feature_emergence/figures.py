@@ -55,34 +55,38 @@ def _references(m: Measurements) -> dict[str, float]:
     }
 
 
+_STAR = "M0,-1L0.25,-0.3L1,-0.3L0.4,0.15L0.6,0.9L0,0.45L-0.6,0.9L-0.4,0.15L-1,-0.3L-0.25,-0.3Z"
+
+
+def _map_frame(m: Measurements, step: int) -> pl.DataFrame:
+    points = m.array("map", step=step, arm="emergence", setting="parity", inputs="structured")[0]
+    kinds = ["neuron"] * (len(points) - 2) + ["truth"] * 2
+    return pl.DataFrame({"x": points[:, 0], "y": points[:, 1], "kind": kinds, "step": [step] * len(points)})
+
+
+def _map_chart(frame: pl.DataFrame, size: int, title: str = "", only: str | None = None) -> Any:
+    """Neurons as dots over the two stars of the truth."""
+    scale = alt.Scale(domain=[-1.15, 1.15])
+    base = alt.Chart(frame, width=size, height=size, title=title).encode(
+        x=alt.X("x:Q", scale=scale, title=None), y=alt.Y("y:Q", scale=scale, title=None)
+    )
+    base = base.transform_filter(only) if only else base
+    stars = base.transform_filter("datum.kind == 'truth'").mark_point(
+        shape=_STAR, size=500, filled=True, color="#e0a030", opacity=0.9
+    )
+    return alt.layer(stars, base.transform_filter("datum.kind == 'neuron'").mark_circle(size=28, opacity=0.55))
+
+
 @study.figure(
     "neurons",
     caption="Where the neurons point (one plane for all steps: classical multidimensional scaling of 2 − 2 cos, seed "
     "0). Move the slider: at initialisation they point everywhere; after one step, and tighter after two, they sit on "
     "the stars, ± the sum of the relevant patterns.",
 )
-def neurons(m: Measurements) -> alt.LayerChart:
-    frames = []
-    for step in range(3):
-        points = m.array("map", step=step, arm="emergence", setting="parity", inputs="structured")[0]
-        kinds = ["neuron"] * (len(points) - 2) + ["truth"] * 2
-        frames.append(pl.DataFrame({"x": points[:, 0], "y": points[:, 1], "kind": kinds, "step": [step] * len(points)}))
-    frame = pl.concat(frames)
-    limit = float(frame.select(pl.max_horizontal(pl.col("x").abs().max(), pl.col("y").abs().max())).item()) * 1.1
-    slider = alt.binding_range(min=0, max=2, step=1, name="step ")
-    chosen = alt.param("step", value=2, bind=slider)
-    scale = alt.Scale(domain=[-limit, limit])
-    base = (
-        alt.Chart(frame, width=380, height=380)
-        .encode(x=alt.X("x:Q", scale=scale, title=None), y=alt.Y("y:Q", scale=scale, title=None))
-        .transform_filter("datum.step == step")
-    )
-    dots = base.transform_filter("datum.kind == 'neuron'").mark_circle(size=45, opacity=0.5)
-    stars = base.transform_filter("datum.kind == 'truth'").mark_point(
-        shape="M0,-1L0.25,-0.3L1,-0.3L0.4,0.15L0.6,0.9L0,0.45L-0.6,0.9L-0.4,0.15L-1,-0.3L-0.25,-0.3Z",
-        size=260, filled=True, color="#c1272d",
-    )  # fmt: skip
-    return alt.layer(dots, stars).add_params(chosen)
+def neurons(m: Measurements) -> Any:
+    slider = alt.param("shown", value=0, bind=alt.binding_range(min=0, max=2, step=1, name="step "))
+    frame = pl.concat([_map_frame(m, step) for step in range(3)])
+    return _map_chart(frame, 380, only="datum.step == shown").add_params(slider)
 
 
 @study.figure(
@@ -90,24 +94,8 @@ def neurons(m: Measurements) -> alt.LayerChart:
     caption="The same map at initialisation, after one and after two steps, side by side.",
 )
 def neurons_by_step(m: Measurements) -> alt.HConcatChart:
-    parts = []
-    for step, title in enumerate(("initialisation", "after one step", "after two steps")):
-        points = m.array("map", step=step, arm="emergence", setting="parity", inputs="structured")[0]
-        kinds = ["neuron"] * (len(points) - 2) + ["± truth"] * 2
-        frame = pl.DataFrame({"x": points[:, 0], "y": points[:, 1], "kind": kinds})
-        scale = alt.Scale(domain=[-1.15, 1.15])
-        parts.append(
-            alt.Chart(frame, width=220, height=220, title=title)
-            .mark_point(filled=True, opacity=0.6)
-            .encode(
-                x=alt.X("x:Q", scale=scale, title=None),
-                y=alt.Y("y:Q", scale=scale, title=None),
-                color=alt.Color("kind:N", title=None),
-                shape=alt.Shape("kind:N", title=None),
-                size=alt.Size("kind:N", scale=alt.Scale(range=[160, 30]), legend=None),
-            )
-        )
-    return alt.hconcat(*parts)
+    titles = ("initialisation", "after one step", "after two steps")
+    return alt.hconcat(*(_map_chart(_map_frame(m, step), 220, title) for step, title in enumerate(titles)))
 
 
 @study.figure(
@@ -129,8 +117,8 @@ def components(m: Measurements) -> alt.HConcatChart:
             alt.Chart(frame, width=300, height=260, title=f"step {step}")
             .mark_circle(opacity=0.6)
             .encode(
-                x=alt.X("predicted:Q", scale=axis, title="predicted βγ/σ̃"),
-                y=alt.Y("measured:Q", scale=axis, title="measured, mean over relevant patterns"),
+                x=alt.X("predicted:Q", scale=axis, title="predicted"),
+                y=alt.Y("measured:Q", scale=axis, title="measured"),
             )
         )
         parts.append(dots + alt.Chart(line).mark_line(color="#777").encode(x="predicted:Q", y="predicted:Q"))
@@ -154,14 +142,16 @@ def alignment(m: Measurements) -> alt.LayerChart:
     base = alt.Chart(frame, width=420, height=300).encode(
         y=alt.Y("case:N", sort=order, title=None), color=alt.Color("after:N", title=None)
     )
-    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title="median |cos|"), x2="high:Q")
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title="median |cos|", scale=alt.Scale(domain=[0, 1], clamp=True)), x2="high:Q"
+    )
     return alt.layer(bars, base.mark_point(filled=True, size=60).encode(x="mean:Q"))
 
 
 @study.figure(
     "tuning",
     caption="How the comparators were tuned: validation accuracy of every optimizer and rate on seeds kept for tuning. "
-    "Triangles mark the choice.",
+    "Rings mark the choice.",
 )
 def tuning(m: Measurements) -> alt.HConcatChart:
     rows = m.rows("validation_accuracy", arm="tuning").with_columns(
@@ -179,7 +169,7 @@ def tuning(m: Measurements) -> alt.HConcatChart:
             color=alt.Color("optimizer:N", title=None),
         )
         picked = base.transform_filter(alt.datum.candidate == chosen)
-        star = picked.mark_point(shape="triangle-up", size=130, filled=True)
+        star = picked.mark_point(shape="circle", size=220, filled=False, strokeWidth=2)
         parts.append(base.mark_line(point=True) + star)
     return alt.concat(*parts, columns=4)
 
@@ -219,7 +209,7 @@ def image_weights(m: Measurements) -> alt.HConcatChart:
     for start in ("standard", "small"):
         points = m.array("weight_map", arm="image-weights", start=start)[0]
         frame = pl.DataFrame({"x": points[:, 0], "y": points[:, 1]})
-        scale = alt.Scale(domain=[-1.15, 1.15])
+        scale = alt.Scale(domain=[-1.6, 1.6])
         chart = alt.Chart(frame, width=240, height=240, title=f"{start} start").mark_circle(size=50, opacity=0.6)
         parts.append(chart.encode(x=alt.X("x:Q", scale=scale, title=None), y=alt.Y("y:Q", scale=scale, title=None)))
     return alt.hconcat(*parts)
@@ -243,7 +233,9 @@ def movement(m: Measurements) -> alt.LayerChart:
 )
 def injected_inputs(m: Measurements) -> alt.HConcatChart:
     rows = m.rows("part_accuracy", arm="injected-inputs", fraction=[0.0, 0.5]).with_columns(
-        curve=pl.when(pl.col("fraction") == 0).then(pl.lit("original only")).otherwise(pl.col("part") + " part")
+        curve=pl.when(pl.col("fraction") == 0)
+        .then(pl.lit("original only"))
+        .otherwise(pl.col("part").replace({"original": "original part", "injected": "injected part"}))
     )
     frame = charts.summarise(rows, "width", "curve", "step")
     return alt.hconcat(

@@ -140,10 +140,7 @@ def train_network(
         with torch.no_grad():
             return hinge_gradients(model, *take(inputs, labels, index), PLAIN)
 
-    batches = seeds.batches("batches", inputs.shape[1], fit.batch, fit.steps)
-    for step in descend(
-        model, gradients, batches, fit.make(model), every=fit.every, early=fit.early, anneal=fit.anneal
-    ):
+    for step in fit.descend(model, gradients, inputs.shape[1], seeds):
         yield step, _detached(model)
 
 
@@ -159,10 +156,7 @@ def train_linearised(
     def gradients(index: Tensor) -> TwoLayer:
         return detached.gradients(*take(inputs, labels, index), PLAIN)
 
-    batches = seeds.batches("batches", inputs.shape[1], fit.batch, fit.steps)
-    for step in descend(
-        model.moves, gradients, batches, fit.make(model.moves), every=fit.every, early=fit.early, anneal=fit.anneal
-    ):
+    for step in fit.descend(model.moves, gradients, inputs.shape[1], seeds):
         yield step, lambda x: detached(x, PLAIN)
 
 
@@ -192,10 +186,7 @@ def train_head(
         outputs = (x @ head.detach().unsqueeze(-1)).squeeze(-1)
         return TwoLayer(empty, empty, -(x.mT @ hinge_residual(y, outputs).unsqueeze(-1)).squeeze(-1))
 
-    batches = seeds.batches("batches", inputs.shape[1], fit.batch, fit.steps)
-    for step in descend(
-        model, gradients, batches, fit.make(model), every=fit.every, early=fit.early, anneal=fit.anneal
-    ):
+    for step in fit.descend(model, gradients, inputs.shape[1], seeds):
         yield step, Head(features, head.detach())
 
 
