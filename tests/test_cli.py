@@ -152,7 +152,7 @@ def test_a_unit_that_fails_is_exit_status_one(assay, tmp_path):
 
 def test_a_left_out_arm_is_no_error_and_an_asked_one_is(assay, tmp_path):
     command = ("run", "choosy", "--studies", FIXTURES, "--preset", "smoke", "--runs", str(tmp_path / "runs"))
-    refused(assay, *command, "--arms", "+needy", says="arm 'needy' cannot run: it needs a GPU (--device cuda)")
+    assert_refused(assay, *command, "--arms", "+needy", says="arm 'needy' cannot run: it needs a GPU (--device cuda)")
     assert not (tmp_path / "runs").exists()
     status, out, _ = assay(*command, "--json")
     (run,) = json.loads(out)["runs"]
@@ -167,7 +167,7 @@ def damage(path: Path) -> Path:
     return path
 
 
-def refused(assay, *arguments: str, says: str) -> None:
+def assert_refused(assay, *arguments: str, says: str) -> None:
     """Exit status 2, one sentence on standard error that says what was wrong, nothing on standard output."""
     status, out, err = assay(*arguments)
     assert (status, out) == (2, "")
@@ -205,7 +205,7 @@ def test_bad_input_to_run_leaves_stored_results_untouched(assay, stored, monkeyp
     arguments, says = BAD_RUNS[case]
     before = contents(stored[0])
     preset = [] if "--preset" in arguments else ["--preset", "smoke"]
-    refused(assay, "run", *arguments, *preset, "--runs", str(stored[0]), "--studies", OUTSIDE, says=says)
+    assert_refused(assay, "run", *arguments, *preset, "--runs", str(stored[0]), "--studies", OUTSIDE, says=says)
     assert contents(stored[0]) == before
 
 
@@ -214,7 +214,9 @@ def test_bad_input_to_run_leaves_stored_results_untouched(assay, stored, monkeyp
 def test_a_studies_folder_without_studies(assay, tmp_path, command, folder):
     (tmp_path / "empty").mkdir()
     says = "does not exist" if folder == "nowhere" else "holds no study"
-    refused(assay, command, *(["coin"] if command == "run" else []), "--studies", str(tmp_path / folder), says=says)
+    assert_refused(
+        assay, command, *(["coin"] if command == "run" else []), "--studies", str(tmp_path / folder), says=says
+    )
 
 
 @pytest.mark.parametrize("where", ["", "runs", "deep/runs"])
@@ -222,20 +224,20 @@ def test_an_unwritable_runs_folder(assay, tmp_path, where):
     (tmp_path / "file").write_text("in the way")
     runs = tmp_path / "file" / where
     says = "cannot write to the runs folder"
-    refused(assay, "run", "coin", "--preset", "smoke", "--studies", OUTSIDE, "--runs", str(runs), says=says)
+    assert_refused(assay, "run", "coin", "--preset", "smoke", "--studies", OUTSIDE, "--runs", str(runs), says=says)
     assert (tmp_path / "file").read_text() == "in the way"
     says = "no run of 'coin' is stored in"
-    refused(assay, "claims", "coin", "--studies", OUTSIDE, "--runs", str(runs), says=says)
+    assert_refused(assay, "claims", "coin", "--studies", OUTSIDE, "--runs", str(runs), says=says)
 
 
 def test_claims_without_runs(assay, tmp_path, stored):
     options = ("--studies", OUTSIDE, "--runs")
-    refused(assay, "claims", *options, str(tmp_path), says="no runs are stored in")
-    refused(assay, "claims", "coin", *options, str(tmp_path), says="no run of 'coin' is stored in")
-    refused(assay, "claims", "nosuch", *options, str(stored[0]), says="unknown study 'nosuch'")
-    refused(assay, "claims", "--preset", "big", *options, str(stored[0]), says="unknown preset 'big'")
-    refused(assay, "claims", "--preset", "paper", *options, str(stored[0]), says="with preset paper is stored")
-    refused(assay, "claims", "coin", "--run", "x", *options, str(stored[0]), says="unknown run 'x'")
+    assert_refused(assay, "claims", *options, str(tmp_path), says="no runs are stored in")
+    assert_refused(assay, "claims", "coin", *options, str(tmp_path), says="no run of 'coin' is stored in")
+    assert_refused(assay, "claims", "nosuch", *options, str(stored[0]), says="unknown study 'nosuch'")
+    assert_refused(assay, "claims", "--preset", "big", *options, str(stored[0]), says="unknown preset 'big'")
+    assert_refused(assay, "claims", "--preset", "paper", *options, str(stored[0]), says="with preset paper is stored")
+    assert_refused(assay, "claims", "coin", "--run", "x", *options, str(stored[0]), says="unknown run 'x'")
 
 
 @pytest.mark.parametrize("name", ["measurements.parquet", "unit.json", "SHA256SUMS"])
@@ -243,7 +245,7 @@ def test_claims_of_a_damaged_unit(assay, runs, name):
     path = damage(next((runs / "coin" / "units").iterdir()) / name)
     before = contents(runs)
     says = str(path.parent) if name == "SHA256SUMS" else f"{path} does not match its checksum"
-    refused(assay, "claims", "--studies", OUTSIDE, "--runs", str(runs), says=says)
+    assert_refused(assay, "claims", "--studies", OUTSIDE, "--runs", str(runs), says=says)
     assert contents(runs) == before
 
 
@@ -251,7 +253,7 @@ def test_claims_of_a_damaged_manifest(assay, runs):
     (path,) = (runs / "coin" / "manifests").iterdir()
     damage(path)
     says = f"the manifest {path} is damaged; remove it and run the study again"
-    refused(assay, "claims", "--studies", OUTSIDE, "--runs", str(runs), says=says)
+    assert_refused(assay, "claims", "--studies", OUTSIDE, "--runs", str(runs), says=says)
     status, _, _ = assay("run", "coin", "--studies", OUTSIDE, "--preset", "smoke", "--runs", str(runs), "--json")
     assert status == 0
     assert assay("claims", "--studies", OUTSIDE, "--runs", str(runs))[0] == 0

@@ -79,3 +79,25 @@ def test_the_closure_holds_shared_rooms_and_no_lab(coin_copy, outside_folder):
     closure = _closure(study.module, ("assay", study.module.rpartition(".")[0]))
     assert {study.module, "assay.networks.quadratic", "assay.training.seeds"} <= closure
     assert not [name for name in closure if name.startswith(("assay.lab", "assay.report", "assay.cli", "torch"))]
+
+
+def test_presets_defaults_and_words_are_in_the_address_and_not_in_the_code(version):
+    code = version.code
+    for old, new in (
+        ('lab.Preset(seeds=8, cost="1 s")', 'lab.Preset(seeds=9, cost="2 s")'),
+        ("Field(0.6, gt=0, lt=1", "Field(0.7, gt=0, lt=1"),
+        ("Does the share of heads approach", "Does the share of heads go to"),
+        ('settings={"few": {"tosses": 20}', 'settings={"few": {"tosses": 30}'),
+    ):
+        assert old in code
+        assert version(study=code.replace(old, new)) == version()
+
+
+def test_code_in_the_parameters_counts(version):
+    def with_property(value):
+        field = 'tosses: int = Field(1000, ge=10, description="tosses per seed")\n'
+        assert field in version.code
+        method = f"\n    @property\n    def half(self):\n        return self.tosses / {value}\n"
+        return version(study=version.code.replace(field, field + method))
+
+    assert len({version(), with_property(2), with_property(3)}) == 3

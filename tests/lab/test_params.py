@@ -163,3 +163,15 @@ def test_a_view_shows_what_the_arm_declared_and_refuses_the_rest():
     with pytest.raises(AttributeError):
         _ = view.nosuch
     assert ParamsView(Sizes(), None).used() == {"dim": 20, "rate": 0.1, "width": 8}
+
+
+def test_several_values_and_none_can_be_typed():
+    class Several(Params):
+        widths: tuple[int, ...] = (1,)
+        share: float | None = 0.5
+        name: str = "x"
+
+    built = build(Several, {"widths": "2, 3,5", "share": "none", "name": "none"})
+    assert (built.widths, built.share, built.name) == ((2, 3, 5), None, "none")
+    with pytest.raises(UserError, match="widths"):
+        build(Several, {"widths": "2,many"})

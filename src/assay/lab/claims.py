@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -128,6 +129,12 @@ class Claim:
     @property
     def control(self) -> bool:
         return self.id.startswith("N")
+
+    @property
+    def order(self) -> tuple[bool, int, str]:
+        """C1, C1b, C2, ..., C10, then N1, ..."""
+        match = re.fullmatch(r"[A-Z](\d+)(.*)", self.id)
+        return (self.control, int(match[1]), match[2]) if match else (self.control, 0, self.id)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,23 @@ def _source(module: str) -> Path | None:
 def _tree(path: Path) -> str:
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and body and ast.get_docstring(node, False):
-            node.body = body[1:]
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node, False):
+            node.body = node.body[1:]
+    tree.body = [kept for statement in tree.body if (kept := _without_values(statement)) is not None]
     return hashlib.blake2b(ast.dump(tree).encode(), digest_size=12).hexdigest()
+
+
+def _without_values(statement: ast.stmt) -> ast.stmt | None:
+    """A statement without parameters' defaults, presets and settings: their values are in every unit's address
+    already, and a new preset or a reworded question must not rerun the others."""
+    if isinstance(statement, ast.Assign) and _names(statement.value) == "Study":
+        return None
+    if isinstance(statement, ast.ClassDef) and any(_names(base) == "Params" for base in statement.bases):
+        statement.body = [part for part in statement.body if not isinstance(part, (ast.AnnAssign, ast.Assign))]
+    return statement
+
+
+def _names(node: ast.expr) -> str:
+    """The last word of ``lab.Study(...)`` or ``lab.Params``."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import pydantic
 from pydantic import BaseModel, ConfigDict
@@ -100,6 +100,7 @@ def build(model: type[Params], *layers: Mapping[str, Any]) -> Params:
     for name in merged:
         if name not in model.model_fields:
             raise unknown("parameter", name, model.model_fields)
+    merged = {name: _read(value, model.model_fields[name].annotation) for name, value in merged.items()}
     try:
         return model(**merged)
     except pydantic.ValidationError as error:
@@ -108,6 +109,15 @@ def build(model: type[Params], *layers: Mapping[str, Any]) -> Params:
         message = first["msg"][0].lower() + first["msg"][1:]
         shown = "" if first["type"] == "value_error" and not first["loc"] else f" = {first['input']!r}"
         raise UserError(f"parameter {name}{shown} is not allowed: {message}") from None
+
+
+def _read(value: Any, kind: Any) -> Any:
+    """A value typed on the command line: 'a,b' for a parameter that takes several, 'none' where None is allowed."""
+    if not isinstance(value, str):
+        return value
+    if get_origin(kind) in (tuple, list):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return None if value.lower() == "none" and type(None) in get_args(kind) else value
 
 
 def parse_overrides(texts: list[str]) -> dict[str, str]:

@@ -181,10 +181,9 @@ class Study:
         return pl.read_csv(path, comment_prefix="#") if path and path.exists() else pl.DataFrame()
 
     def judge(self, measurements: Measurements, *, preset: str, overrides: Mapping[str, Any]) -> list[Finding]:
-        """Every claim's verdict on one run's measurements."""
-        return [
-            Finding(self.name, claim, _judge(claim, measurements), preset, overrides) for claim in self.claims.values()
-        ]
+        """Every claim's verdict on one run's measurements, claims by number and then the controls."""
+        ordered = sorted(self.claims.values(), key=lambda claim: claim.order)
+        return [Finding(self.name, claim, _judge(claim, measurements), preset, overrides) for claim in ordered]
 
 
 def _judge(claim: Claim, measurements: Measurements) -> Judgement:

@@ -146,11 +146,14 @@ class LoopedLinearTransformer(nn.Module):
 
     def prompts(self, prompt: Tensor) -> Tensor:
         """The whole prompt before the first and after every loop, by dense attention: (loops+1, ..., n+1, dim+1)."""
-        mask, weights = self._mask(prompt), (self.query_key.to(prompt), self.value_output.to(prompt))
         states = [prompt]
         for size in self.sizes(prompt):
-            states.append(states[-1] - size[..., None, None] * linear_attention(states[-1], *weights, mask))
+            states.append(states[-1] - size[..., None, None] * self.attention(states[-1]))
         return torch.stack(states)
+
+    def attention(self, prompt: Tensor) -> Tensor:
+        """One dense pass of the layer, without the residual connection: (..., n+1, dim+1)."""
+        return linear_attention(prompt, self.query_key.to(prompt), self.value_output.to(prompt), self._mask(prompt))
 
     def sizes(self, prompt: Tensor) -> Tensor:
         """The step sizes used on these prompts: (loops,) or (loops, ...)."""

@@ -139,7 +139,7 @@ study = lab.Study(
             },
         ),
         "paper": lab.Preset(
-            seeds=5, cost="20 min on a GPU", basis="ambient", fewer={"resnet": 3}, arms=("resnet", "double-descent")
+            seeds=5, cost="11 min on a GPU", basis="ambient", fewer={"resnet": 3}, arms=("resnet", "double-descent")
         ),
     },
 )  # fmt: skip
@@ -269,7 +269,8 @@ def two_step(params, seeds, record, *, setting):
 
 
 @study.arm("tuning", tolerance=0.05, uses=(*_PROBLEM, "steps", "batch"), working_set=working_set,
-           over={"setting": ["parity", "interval"], "method": ["ntk", "random-features"], "candidate": TUNED})  # fmt: skip
+           over={"setting": ("parity", "interval"), "method": ("ntk", "random-features"), "candidate": TUNED},
+)  # fmt: skip
 def tuning(params, seeds, record, *, setting, method, candidate):
     """An optimizer and rate of the grid for a comparator, on seeds and data kept for tuning."""
     seeds = Seeds(tuple(TUNING_SEED + seed for seed in seeds), seeds.device, seeds.dtype)

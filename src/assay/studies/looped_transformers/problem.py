@@ -86,17 +86,18 @@ class LinearVectorGeneration:
         if self.truth == "weakest":
             truth = torch.linalg.eigh(inputs.mT @ inputs).eigenvectors[..., 0]
         else:
-            truth = seeds.normal(f"{stream}, truth", *draws, self.dim)
+            truth = seeds.normal(f"{stream}, truth", *draws, self.dim, dtype=seeds.dtype)
             truth = truth / torch.linalg.vector_norm(truth, dim=-1, keepdim=True)
         targets = (inputs @ truth.unsqueeze(-1)).squeeze(-1)
         if self.noise:
-            targets = targets + self.noise * seeds.normal(f"{stream}, noise", *draws, self.examples)
+            targets = targets + self.noise * seeds.normal(f"{stream}, noise", *draws, self.examples, dtype=seeds.dtype)
         return Prompts(inputs, targets, truth, self.alpha)
 
     def draw_inputs(self, seeds: Seeds, stream: str, *draws: int) -> Tensor:
         """X (seeds, ..., n, dim)."""
         shape = (*draws, self.examples, self.dim)
-        normal = seeds.normal(f"{stream}, inputs", *shape)
+        # Drawn in full precision: products of single-precision numbers, and so the targets, would be exact in double.
+        normal = seeds.normal(f"{stream}, inputs", *shape, dtype=seeds.dtype)
         if self.inputs == "signs":
             return torch.where(normal >= 0, 1.0, -1.0).to(normal)
         if self.inputs == "heavy-tailed":

@@ -52,8 +52,8 @@ study = lab.Study(
     presets={
         "smoke": lab.Preset(seeds=3, cost="5 s", draws=400, train_steps=30, train_batch=32, train_pool=256,
                             test_prompts=200, arms=("trained",)),
-        "laptop": lab.Preset(seeds=24, cost="1 min", fewer={"trained": 5}, arms=("trained",)),
-        "paper": lab.Preset(seeds=100, cost="5 min", fewer={"trained": 8}, train_steps=4000, train_batch=256,
+        "laptop": lab.Preset(seeds=24, cost="1 min", fewer={"trained": 12}, arms=("trained",)),
+        "paper": lab.Preset(seeds=100, cost="5 min", fewer={"trained": 24}, train_steps=4000, train_batch=256,
                             train_pool=20_000, test_prompts=5000, arms=("trained",)),
     },
 )  # fmt: skip
@@ -72,8 +72,8 @@ def identity(params, seeds, record, *, case, start):
     matrix = prompts.matrix(begin)
     shares = (0.2 + 0.8 * seeds.uniform("steps", IDENTITY_LOOPS)).mT
     steps = shares * theory.step_sizes("1/L", prompts.inputs, IDENTITY_LOOPS)
-    states = LoopedLinearTransformer(dim, IDENTITY_LOOPS, steps, fast=False).prompts(matrix)
-    layer = (matrix - LoopedLinearTransformer(dim, 1, 1e-3, fast=False).prompts(matrix)[1]) / 1e-3
+    model = LoopedLinearTransformer(dim, IDENTITY_LOOPS, steps, fast=False)
+    states, layer = model.prompts(matrix), model.attention(matrix)
     printed = theory.layer_output(prompts.inputs, prompts.targets, matrix[:, -1, :-1], alpha)
     descent = theory.gradient_descent(prompts.inputs, prompts.targets, steps, begin)
     apart = estimates(states[..., -1, :], alpha) - descent
@@ -95,11 +95,13 @@ def convergence(params, seeds, record, *, examples):
     steps = theory.step_sizes("1/L", prompts.inputs, params.loops)
     predicted = (-rows[..., :-1] * prompts.truth).sum(-1) - params.alpha
     exact = theory.exact_error(prompts.gram, prompts.truth, steps, params.alpha)
+    descent = theory.gradient_descent(prompts.inputs, prompts.targets, steps)[-1]
     moves = theory.exact_trajectory(prompts.gram, prompts.truth, steps) - (theta - prompts.truth)
     record.curve(range(params.loops + 1), squared_error=prompts.parameter_error(theta).square(),
                  task_error=prompts.task_error(-rows[..., :-1]), exact_error=exact.abs())  # fmt: skip
     record(condition=prompt_condition(prompts.inputs).condition, trajectory_deviation=moves.abs().amax((0, 2)),
-           error_deviation=(predicted - exact).abs().amax(0))  # fmt: skip
+           error_deviation=(predicted - exact).abs().amax(0),
+           descent_squared_error=prompts.parameter_error(descent).square())  # fmt: skip
 
 
 @study.arm("condition-numbers", over={"examples": lambda p: p.examples}, uses=("dim", "draws"), dtype="float64",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +22,7 @@ __all__ = [
     "error_bound",
     "exact_error",
     "exact_trajectory",
+    "fitted_slope",
     "gradient_descent",
     "layer_output",
     "mean_error",
@@ -30,6 +32,7 @@ __all__ = [
     "slope",
     "slope_gap",
     "step_sizes",
+    "trial_means",
 ]
 
 
@@ -70,14 +73,27 @@ def mean_error(G: Tensor, eta: Tensor, alpha: float = 1.0) -> Tensor:
     return abs(alpha) * (1 - eta.unsqueeze(-1) * values).prod(0).mean(-1)
 
 
-def slope(kappa: Tensor) -> Tensor:
+def slope(kappa: float) -> float:
     """The asymptotic slope of log ‖θ⁽ᵗ⁾ − θ*‖² at η = 1/L: 2 ln(1 − 1/κ)."""
-    return 2 * torch.log1p(-1 / kappa)
+    return 2 * math.log1p(-1 / kappa)
 
 
-def slope_gap(kappa: Tensor) -> Tensor:
+def slope_gap(kappa: float) -> float:
     """How much steeper the squared error falls than its bound e^{−t/κ}: 2 ln(1 − 1/κ) + 1/κ, negative."""
     return slope(kappa) + 1 / kappa
+
+
+def fitted_slope(t: np.ndarray, error: np.ndarray, floor: float) -> float:
+    """The slope of log error over the later half of the loops at which it is above the floor."""
+    t, error = t[error > floor], error[error > floor]
+    later = slice(len(t) // 2, None)
+    return float(np.polyfit(t[later], np.log(error[later]), 1)[0])
+
+
+def trial_means(kappa: np.ndarray, trials: int) -> np.ndarray:
+    """Means of κ (seeds, draws) over disjoint groups of ``trials``: (seeds, groups)."""
+    groups = kappa.shape[1] // trials
+    return kappa[:, : groups * trials].reshape(len(kappa), groups, trials).mean(2)
 
 
 def edge_condition(n: int, d: int) -> float:
@@ -139,6 +155,6 @@ def best_cosine(Q: Tensor, P: Tensor) -> float:
         loss.backward()
         return loss
 
-    before = float(cosine())
+    before = float(cosine().detach())
     optimizer.step(closure)
-    return max(before, float(cosine()))
+    return max(before, float(cosine().detach()))
