@@ -36,8 +36,8 @@ def test_chunks_have_fixed_boundaries(count, more, size):
     [
         (None, "cpu", MAX_CHUNK),
         (1, "cpu", MAX_CHUNK),
-        (2**22, "cpu", 4),
-        (2**24, "cpu", 1),
+        (2**21, "cpu", 4),
+        (2**23, "cpu", 1),
         (2**40, "cpu", 1),
         (2**20, "cuda", MAX_CHUNK),
         (2**30, "cuda", 8),

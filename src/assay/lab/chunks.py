@@ -6,7 +6,7 @@ MAX_CHUNK = 64
 
 # Batching seeds saves the cost of launching small kernels, and loses when the seeds' joint working set leaves the
 # cache that cores share. `assay bench ensembles` measures what these budgets give.
-_BUDGET = {"cpu": 16.0 * 2**20, "cuda": 8.0 * 2**30}
+_BUDGET = {"cpu": 8.0 * 2**20, "cuda": 8.0 * 2**30}
 
 
 def chunk_size(working_set: float | None, device: str) -> int:

@@ -31,7 +31,7 @@ from .learners import (
     train_relu,
 )
 from .setup import comparator_fit, fit_words, network_fit, problem_of, stages_of, working_set
-from .variants import CodeProblem, GaussianMixture
+from .variants import MIXTURES, CodeProblem, GaussianMixture
 
 TUNING_SEED = 1_000_000  # tuning seeds start here; no run reaches them
 TUNED = ("adam 0.001", "adam 0.01", "adam 0.1", "adam 1", "sgd 0.0003", "sgd 0.001", "sgd 0.01", "sgd 1")
@@ -60,6 +60,9 @@ class Params(lab.Params):
     random_features: str = Field("adam 0.01", description="optimizer and rate of the random-feature head, tuned")
     code_patterns: int = Field(250, ge=4, description="D of the hidden-code problem")
     code_relevant: int = Field(50, ge=2, description="k of the hidden-code problem")
+    mixtures: tuple[Literal["100-4", "25-4", "100-5"], ...] = Field(
+        ("100-4", "25-4", "100-5"), description="Gaussian mixtures by dimension and factors"
+    )
     mixture_samples: int = Field(10_000, ge=100, description="training samples of the Gaussian mixture")
     mixture_width: int = Field(800, ge=2, description="neurons on the Gaussian mixture")
     mixture_epochs: tuple[int, ...] = Field((0, 50, 80), description="epochs at which its weights are looked at")
@@ -126,9 +129,9 @@ study = lab.Study(
             },
         ),
         "laptop": lab.Preset(
-            seeds=8, cost="5 min", samples=20_000, test_samples=5_000, half_width=100, steps=400,
-            code_patterns=150, code_relevant=50, mixture_samples=4_000, mixture_width=800, mixture_epochs=(0, 30, 50),
-            image_limit=5_000, student_steps=500, resnet_width=16, resnet_limit=5_000,
+            seeds=8, cost="4 min", samples=20_000, test_samples=5_000, half_width=100, steps=300,
+            code_patterns=150, code_relevant=50, mixtures=("100-4", "25-4"), mixture_samples=4_000,
+            mixture_epochs=(0, 30, 50), image_limit=5_000, student_steps=500, resnet_width=16, resnet_limit=5_000,
             descent_widths=(1, 2, 3, 4, 6, 9, 13, 20, 30, 50), descent_teachers=(9, 50),
             fewer={**{name: 4 for name in SETTINGS if name != "parity"}, "tiny-samples": 8, "tuning": 3, "codes": 4,
                    "mixture": 4, "injected-inputs": 4, "resnet": 3, "double-descent": 3},
@@ -145,8 +148,9 @@ study = lab.Study(
 )  # fmt: skip
 
 _COMPARED = [name for name in SETTINGS if name != "tiny-samples"]
-_WITHOUT_STRUCTURE = [{"setting": name, "inputs": "uniform"} for name in ("parity", "interval")]
-BOTH = [{"setting": name, "inputs": "structured"} for name in _COMPARED] + _WITHOUT_STRUCTURE
+_TUNED_ON = ("parity", "interval")
+BOTH = [{"setting": name, "inputs": "structured"} for name in _COMPARED]
+BOTH += [{"setting": name, "inputs": "uniform"} for name in _TUNED_ON]
 _PROBLEM = ("dim", "patterns", "relevant", "labels", "low", "high", "structured", "basis", "background",
             "negative_share", "samples", "test_samples", "half_width", "forget")  # fmt: skip
 _FIT = ("steps", "batch", "output_rate", "weight_rate")
@@ -269,8 +273,7 @@ def two_step(params, seeds, record, *, setting):
 
 
 @study.arm("tuning", tolerance=0.05, uses=(*_PROBLEM, "steps", "batch"), working_set=working_set,
-           over={"setting": ("parity", "interval"), "method": ("ntk", "random-features"), "candidate": TUNED},
-)  # fmt: skip
+           over={"setting": _TUNED_ON, "method": ("ntk", "random-features"), "candidate": TUNED})  # fmt: skip
 def tuning(params, seeds, record, *, setting, method, candidate):
     """An optimizer and rate of the grid for a comparator, on seeds and data kept for tuning."""
     seeds = Seeds(tuple(TUNING_SEED + seed for seed in seeds), seeds.device, seeds.dtype)
@@ -297,10 +300,7 @@ def codes(params, seeds, record):
         record(step=step, pairwise_cosine=mean_pairwise_cosine(net.weights), largest_cosine=cos.amax(1))
 
 
-MIXTURES = {"100-4": (100, 4, 1.0), "25-4": (25, 4, 0.7), "100-5": (100, 5, 1.0)}
-
-
-@study.arm("mixture", over={"mixture": list(MIXTURES)},
+@study.arm("mixture", over={"mixture": lambda p: p.mixtures},
            uses=("mixture_samples", "mixture_width", "mixture_epochs", "test_samples"),
            working_set=lambda p: 4.0 * (5 * p.mixture_width * 100 + 128 * (100 + 3 * p.mixture_width)))  # fmt: skip
 def mixture(params, seeds, record, *, mixture):

@@ -75,6 +75,10 @@ class CodeProblem:
         return sum(self._scale(self.words(seed)) for seed in seeds) / len(seeds)
 
 
+# Dimension, factors and noise of the mixtures that the source trains on.
+MIXTURES = {"100-4": (100, 4, 1.0), "25-4": (25, 4, 0.7), "100-5": (100, 5, 1.0)}
+
+
 @dataclass(frozen=True)
 class GaussianMixture:
     """Clusters on the 2^k vertices Σ ±M_i with Gaussian noise; the label is the product of the signs."""

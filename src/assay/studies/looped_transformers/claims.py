@@ -24,8 +24,7 @@ FLOOR = 1e-26  # of squared errors: below it float64 rounding, and no longer gra
 
 
 def above_floor(m: Measurements, arm: str, floor: float = FLOOR, **where: object) -> pl.DataFrame:
-    """A row per loop with squared_error, task_error and its prompt's condition, where both errors are above the floor
-    (a task error is not squared)."""
+    """A row per loop with squared_error, task_error and condition, where both errors are above their floor."""
     labels = [column for column in ("examples", "inputs") if column in m.rows(arm=arm).columns]
     rows = m.rows(["squared_error", "task_error"], arm=arm, **where)
     errors = rows.pivot("metric", index=[*labels, "seed", "step"], values="value")
@@ -210,10 +209,8 @@ def constant_condition(m: Measurements) -> Judgement:
 def loops_help(m: Measurements) -> Judgement:
     rows = above_floor(m, "convergence").sort("examples", "seed", "step")
     before = rows.with_columns(before=pl.col("task_error").shift(1).over("examples", "seed")).drop_nulls("before")
-    # Errors near 1e-13 carry rounding of 1e-16: a thousandth.
-    return _worst(before, pl.col("task_error") / pl.col("before"), "error/error a loop earlier").at_most(
-        1, tolerance=1e-2
-    )
+    falls = _worst(before, pl.col("task_error") / pl.col("before"), "error/error a loop earlier")
+    return falls.at_most(1, tolerance=1e-2)  # errors near 1e-13 carry rounding of 1e-16: a thousandth
 
 
 @study.claim(

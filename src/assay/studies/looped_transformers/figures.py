@@ -15,7 +15,18 @@ from . import theory
 from .claims import fitted_slopes
 from .study import BROKEN, TRAINED, study
 
-_DASHES = alt.Scale(range=[[1, 0], [6, 4]])
+_DASHES = alt.Scale(range=[[1, 0], [5, 3]])
+_LONG = alt.Legend(symbolSize=400)
+
+
+def _powers_of_ten(values: pl.Series) -> dict[str, Any]:
+    """A logarithmic axis with a tick, and a grid line, at every power of ten alone."""
+    low, high = math.floor(math.log10(values.min())), math.ceil(math.log10(values.max()))
+    ticks = [10.0**power for power in range(low, high + 1)]
+    return {
+        "scale": alt.Scale(type="log", domain=[ticks[0], ticks[-1]]),
+        "axis": alt.Axis(values=ticks, format=".0e"),
+    }
 
 
 def _mean_curves(m: Measurements) -> pl.DataFrame:
@@ -38,7 +49,7 @@ def _mean_curves(m: Measurements) -> pl.DataFrame:
     "relative parameter error (solid), and of the mean of each trial's bound (dashed). Left: e^{−t/κ}, which matches a "
     "squared error. Right: e^{−t/(2κ)}, the exponent of Theorem 8.16, which is about an error that is not squared. The "
     "flat ends are float64 rounding: there, on the left, the error meets its bound from below, which the source reads "
-    "as a narrowing gap. A curve ends where every trial's error is exactly zero.",
+    "as a narrowing gap.",
 )
 def convergence(m: Measurements) -> alt.HConcatChart:
     frame = _mean_curves(m)
@@ -59,9 +70,11 @@ def convergence(m: Measurements) -> alt.HConcatChart:
             .mark_line()
             .encode(
                 x=alt.X("step:Q", title="loops t"),
-                y=alt.Y("log:Q", title="log of the mean squared error", scale=alt.Scale(domain=[-130, 0])),
+                y=alt.Y("log:Q", title="log of the mean squared error", scale=alt.Scale(domain=[-110, 0])),
                 color=alt.Color("curve:N", title=None, sort=list(names.values())),
-                strokeDash=alt.StrokeDash("kind:N", title=None, sort=["transformer", "bound"], scale=_DASHES),
+                strokeDash=alt.StrokeDash(
+                    "kind:N", title=None, sort=["transformer", "bound"], scale=_DASHES, legend=_LONG
+                ),
                 tooltip=["curve:N", "kind:N", "step:Q", alt.Tooltip("log:Q", format=".1f")],
             )
         )
@@ -70,8 +83,8 @@ def convergence(m: Measurements) -> alt.HConcatChart:
 
 @study.figure(
     "slopes",
-    caption="Left: the fitted slope of the log squared error of every trial, over the later half of the loops above the "
-    "float floor, against 2 ln(1 − 1/κ) of its prompt (line: equal). Right: how much steeper the error falls than "
+    caption="Left: the fitted slope of the log squared error of every trial, over the later half of the loops above "
+    "the float floor, against 2 ln(1 − 1/κ) of its prompt (line: equal). Right: how much steeper the error falls than "
     "e^{−t/κ}, mean and 95 % interval over trials. In slopes the gap between error and bound widens with n.",
 )
 def slopes(m: Measurements) -> alt.HConcatChart:
@@ -130,8 +143,8 @@ def bounds(m: Measurements) -> alt.HConcatChart:
     order = ["exact formula", "measured", "sharp bound (1 − 1/κ)^T", "theorem exp(−T/(2κ))"]
     base = alt.Chart(frame, width=330, height=280, title=f"n = {n}").encode(
         x=alt.X("loops:Q", title="loops T"),
-        y=alt.Y("error:Q", title="task error", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e")),
-        color=alt.Color("curve:N", title=None, sort=order),
+        y=alt.Y("error:Q", title="task error", **_powers_of_ten(frame["error"])),
+        color=alt.Color("curve:N", title=None, sort=order, legend=alt.Legend(orient="bottom", columns=2)),
     )
     lines = base.transform_filter("datum.curve != 'measured'").mark_line()
     dots = base.transform_filter("datum.curve == 'measured' && datum.loops % 4 == 0").mark_point(filled=True, size=40)
@@ -158,7 +171,7 @@ def _examples_needed(m: Measurements) -> alt.LayerChart:
 @study.figure(
     "steps",
     caption="Parameter error (solid, geometric mean over trials) and bound (dashed) against the number of loops for "
-    "three rules of step sizes on the same prompts. Every point is a run of its own, since Chebyshev steps depend on T.",
+    "three rules of step sizes on the same prompts. Every T is a run of its own, since Chebyshev steps depend on it.",
 )
 def steps(m: Measurements) -> alt.Chart:
     rows = m.rows(["parameter_error", "bound"], arm="steps").filter(pl.col("value") > 0)
@@ -169,12 +182,12 @@ def steps(m: Measurements) -> alt.Chart:
     )
     return (
         alt.Chart(frame, width=440, height=300)
-        .mark_line(point=alt.OverlayMarkDef(size=30))
+        .mark_line()
         .encode(
             x=alt.X("step:Q", title="loops T"),
-            y=alt.Y("value:Q", title="parameter error", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e")),
+            y=alt.Y("value:Q", title="parameter error", **_powers_of_ten(frame["value"])),
             color=alt.Color("rule:N", title=None, sort=["1/L", "2/(L+mu)", "chebyshev"]),
-            strokeDash=alt.StrokeDash("kind:N", title=None, sort=["measured", "bound"], scale=_DASHES),
+            strokeDash=alt.StrokeDash("kind:N", title=None, sort=["measured", "bound"], scale=_DASHES, legend=_LONG),
         )
     )
 
@@ -189,7 +202,7 @@ def _words(point: dict[str, str]) -> str:
     "trained",
     caption="After training (an extension of the source): root mean square errors on fresh prompts of the training "
     "length, at the loops of training and at two and four times as many (geometric mean over seeds). Left the error on "
-    "the task, right the distance from θ*. The construction takes 1/L of each prompt, the trained transformers one step "
+    "the task, right the distance from θ*. The construction takes 1/L of each prompt, trained transformers one step "
     "for all. Trained on the task from the construction, the answer improves while θ* is lost; from random weights, "
     "further loops undo what was learned.",
 )
@@ -213,7 +226,7 @@ def trained(m: Measurements) -> alt.HConcatChart:
         .mark_line(point=True)
         .encode(
             x=alt.X("step:Q", title="loops", axis=alt.Axis(values=frame["step"].unique().sort().to_list())),
-            y=alt.Y("value:Q", title="root mean square", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e")),
+            y=alt.Y("value:Q", title="root mean square", **_powers_of_ten(frame["value"])),
             color=alt.Color("curve:N", title=None, sort=order),
             tooltip=["curve:N", "step:Q", alt.Tooltip("value:Q", format=".3g")],
         )
@@ -224,9 +237,9 @@ def trained(m: Measurements) -> alt.HConcatChart:
 
 @study.table(
     "condition-numbers",
-    caption="Mean condition number of XᵀX for Gaussian X with its 95 % interval over seeds, the source's number (a mean "
-    "of 10 trials), the 5–95 % band of such means, the share of them below the source's number, and the value from the "
-    "edges of a large matrix's spectrum, which overestimates at d = 4.",
+    caption="Mean condition number of XᵀX for Gaussian X with its 95 % interval over seeds, the source's number (a "
+    "mean of 10 trials), the 5–95 % band of such means, the share of them below the source's number, and the value from "
+    "the edges of a large matrix's spectrum, which overestimates at d = 4.",
 )
 def condition_numbers(m: Measurements) -> pl.DataFrame:
     rows = []
@@ -256,8 +269,8 @@ def _interval(values: Values, digits: int = 3) -> str:
 
 @study.table(
     "steps",
-    caption="Parameter error of the three step rules at the last number of loops (geometric mean over trials), the mean "
-    "bound, and the loops that each rule's bound asks for at the mean κ to bring the error below 1e-6.",
+    caption="Parameter error of the three step rules at the last number of loops (geometric mean over trials), the "
+    "mean bound, and the loops that each rule's bound asks for at the mean κ to bring the error below 1e-6.",
 )
 def step_rules(m: Measurements) -> pl.DataFrame:
     n = m.params.compared_examples
@@ -284,8 +297,8 @@ def step_rules(m: Measurements) -> pl.DataFrame:
 
 @study.table(
     "broken",
-    caption="How far the output is from gradient descent when one part of the construction is changed (mean and largest "
-    "over trials), and the largest share of a loop's movement that the probe finds off the gradient.",
+    caption="How far the output is from gradient descent when one part of the construction is changed (mean and "
+    "largest over trials), and the largest share of a loop's movement that the probe finds off the gradient.",
 )
 def broken(m: Measurements) -> pl.DataFrame:
     rows = []
@@ -300,9 +313,9 @@ def broken(m: Measurements) -> pl.DataFrame:
 
 @study.table(
     "trained",
-    caption="Trained transformers on fresh prompts (root mean square, geometric mean over seeds): half, the same and four "
-    "times the examples of training, and up to four times its loops; beside it the construction with 1/L of each prompt. "
-    "The cosine compares the weights with the construction up to scale and shear.",
+    caption="Trained transformers on fresh prompts (root mean square, geometric mean over seeds): half, the same and "
+    "four times the examples of training, and up to four times its loops; beside it the construction with 1/L of each "
+    "prompt. The cosine compares the weights with the construction up to scale and shear.",
 )
 def trained_table(m: Measurements) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
