@@ -63,7 +63,9 @@ def joblib_backend(backend: str, jobs: int, address: str | None) -> Iterator[Non
         from ray.util.joblib import register_ray
 
         if not ray.is_initialized():
-            ray.init(address=address, num_cpus=None if address else jobs, log_to_driver=False, include_dashboard=False)
+            cores = None if address else jobs
+            with _answers("ray", address):
+                ray.init(address=address, num_cpus=cores, log_to_driver=False, include_dashboard=False)
         register_ray()
         with joblib.parallel_config("ray", n_jobs=jobs):
             yield
@@ -71,8 +73,19 @@ def joblib_backend(backend: str, jobs: int, address: str | None) -> Iterator[Non
         from distributed import Client
 
         options = {"address": address} if address else {"n_workers": jobs, "threads_per_worker": 1}
-        with Client(**options), joblib.parallel_config("dask", n_jobs=jobs):
+        with _answers("dask", address):
+            client = Client(**options)
+        with client, joblib.parallel_config("dask", n_jobs=jobs):
             yield
+
+
+@contextlib.contextmanager
+def _answers(kind: str, address: str | None) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:
+        where = f"at {address}" if address else "on this machine"
+        raise UserError(f"no {kind} cluster answers {where}: {str(error).splitlines()[0]}") from error
 
 
 def default_jobs() -> int:

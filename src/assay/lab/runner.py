@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import secrets
 import time
 from collections.abc import Iterator
@@ -119,9 +120,15 @@ def _outcomes(units: Iterator[Unit], plan: Plan, count: int, options: Options, p
         return
     import joblib
 
+    work = joblib.delayed(execute)
     with joblib_backend(options.backend, jobs, options.address):
-        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)
-        yield from parallel(joblib.delayed(execute)(unit, options.outside) for unit in units)
+        if joblib.parallel.get_active_backend()[0].supports_return_generator:
+            parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)
+            yield from parallel(work(unit, options.outside) for unit in units)
+            return
+        # Ray's backend returns whole lists only: go in waves, so that a killed run loses one wave at most.
+        while wave := list(itertools.islice(units, 2 * jobs)):
+            yield from joblib.Parallel(batch_size=1)(work(unit, options.outside) for unit in wave)
 
 
 def _jobs(plan: Plan, count: int, options: Options) -> int:
