@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,6 +99,10 @@ def run(
 
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs {jobs} is not allowed: at least one unit must run at a time")
+    if address is not None and backend == "loky":
+        raise UserError("--address names a cluster, so say of which kind: --backend ray or --backend dask")
+    if "all" in names and names != ["all"]:
+        raise UserError("'all' stands for every study, so it cannot be named together with others")
     outside = _folder(studies)
     request = Request(preset, parse_overrides(sets or []), seeds, arms, pick_device(device))
     chosen = discovery.studies(outside).values() if names == ["all"] else [discovery.find(n, outside) for n in names]
@@ -135,9 +138,14 @@ def _run_one(plan: Any, runs: Path, options: Any, *, quiet: bool) -> dict[str, A
     if count := len(outcome.failures):
         where = store.manifests / f"{manifest['id']}.json"
         print(f"assay: {count} units of {study.name} failed; their tracebacks are in {where}", file=sys.stderr)
-    keys = ("study", "id", "preset", "set", "seeds", "arms", "skipped", "device", "status", "seconds")
-    document = {key: manifest[key] for key in (*keys, "computed", "reused")}
-    return {**document, "units": len(manifest["units"]), "claims": [finding.row() for finding in found]}
+    keys = ("study", "id", "preset", "set", "arms", "skipped", "device", "status", "seconds", "computed", "reused")
+    document = {key: manifest[key] for key in keys}
+    return {
+        **document,
+        "seeds": results.seeds_used(manifest),
+        "units": len(manifest["units"]),
+        "claims": [finding.row() for finding in found],
+    }
 
 
 @app.command()
@@ -155,14 +163,17 @@ def claims(
     from assay.lab.console import verdict_table
 
     rows: list[dict[str, Any]] = []
-    for study, store, manifest in _stored_runs(names, runs, studies, preset, run_id):
+    chosen = _stored_runs(names, runs, studies, preset, run_id)
+    for study, store, manifest in chosen if save else []:
+        results.check_quotable(store, study, manifest)
+    for study, store, manifest in chosen:
         found = results.findings(store, study, manifest)
         rows += [finding.row() for finding in found]
         if missing := results.incomplete(store, manifest):
             total = len(manifest["units"])
             print(f"assay: {missing} of {total} units of {study.name} are not stored yet", file=sys.stderr)
         if save:
-            path = results.save_summary(Path("results"), manifest, found)
+            path = results.save_summary(Path("results"), store, study, manifest, found)
             print(f"assay: wrote {path}", file=sys.stderr)
         if not as_json:
             _out.print(verdict_table(found, f"{study.name}, preset {manifest['preset']}, run {manifest['id']}"))
@@ -183,7 +194,7 @@ def report(
     """A static site: an index with all verdicts, a page per study; works offline."""
     from assay.report import site
 
-    chosen = list(_stored_runs(names, runs, studies, preset, run_id))
+    chosen = _stored_runs(names, runs, studies, preset, run_id)
     formats = site.parse_formats(export)
     try:
         print(site.write(chosen, out, formats=formats, say=lambda text: print(text, file=sys.stderr)))
@@ -215,24 +226,44 @@ def bench(
 
 def _stored_runs(
     names: list[str] | None, runs: Path, studies: str | None, preset: str | None, run_id: str | None
-) -> Iterable[tuple[Any, Any, dict[str, Any]]]:
-    """(study, store, manifest) of the runs that a command reads."""
+) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """(study, store, manifest) of the runs that a command reads; with no study named, of those that have such a run."""
     from assay.lab import discovery, results
     from assay.lab.store import Store
 
-    known = discovery.studies(_folder(studies))
-    wanted = [name for name in names or [] if name != "all"]
-    if not wanted:
-        wanted = [name for name in known if Store(runs, name).manifests.is_dir()]
+    outside = _folder(studies)
+    known = discovery.studies(outside)
+    if names and "all" in names and names != ["all"]:
+        raise UserError("'all' stands for every study with a run, so it cannot be named together with others")
+    if names and names != ["all"]:
+        wanted = [discovery.find(name, outside) for name in names]
+    else:
+        wanted = [study for study in known.values() if Store(runs, study.name).manifest_ids()]
         if not wanted:
             raise UserError(f"no runs are stored in {runs}; start one with: assay run {next(iter(known), 'STUDY')}")
+        if preset is not None and run_id is None:
+            wanted = _with_preset(wanted, runs, preset)
     if run_id is not None and len(wanted) != 1:
         raise UserError("--run names one run, so name its study too")
-    for name in wanted:
-        study, store = discovery.find(name, _folder(studies)), Store(runs, name)
+    chosen = []
+    for study in wanted:
+        store = Store(runs, study.name)
         if preset is not None:
             study.preset(preset)
-        yield study, store, results.pick_manifest(store, name, preset=preset, run=run_id)
+        chosen.append((study, store, results.pick_manifest(store, study.name, preset=preset, run=run_id)))
+    return chosen
+
+
+def _with_preset(studies: list[Any], runs: Path, preset: str) -> list[Any]:
+    from assay.lab.store import Store
+
+    if not any(preset in study.presets for study in studies):
+        studies[0].preset(preset)
+    found = [study for study in studies if Store(runs, study.name).newest(preset) is not None]
+    if not found:
+        start = f"assay run {studies[0].name} --preset {preset}"
+        raise UserError(f"no run with preset {preset} is stored in {runs}; start one with: {start}")
+    return found
 
 
 def _folder(studies: str | None) -> str | None:

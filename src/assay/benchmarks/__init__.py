@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from assay.lab.errors import unknown
+from assay.lab.errors import UserError, unknown
 from assay.lab.execute import environment
 
 
@@ -42,7 +42,10 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def save(result: dict[str, Any], folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"bench.{result['benchmark']}.{result['device']}.json"
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write the result {path}: {error.strerror or error}") from None
     return path

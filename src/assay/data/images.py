@@ -72,6 +72,17 @@ def available(name: str) -> str | None:
     return None
 
 
+def obtainable(name: str) -> str | None:
+    """None when the set can be read from this machine or asked of the hub (which happens when it is loaded, not
+    here), else the reason why not."""
+    reason = available(name)
+    if reason is None:
+        return None
+    if refusal := _hub_refusal(name):
+        return f"{reason}, and {refusal}"
+    return None if find_spec("PIL") else reason
+
+
 def two_classes(image_set: ImageSet, a: int, b: int) -> ImageSet:
     """The images of two classes, in order, with labels -1 for class ``a`` and +1 for class ``b``."""
     if a == b or not all(0 <= c < image_set.classes for c in (a, b)):
@@ -144,12 +155,19 @@ def _read_parquet(files: list[Path], limit: int | None) -> tuple[list[bytes], np
     return rows["bytes"].to_list(), rows[label].to_numpy().astype(np.int64), classes
 
 
+def _hub_refusal(name: str) -> str | None:
+    """Why the hub is not asked for a set, or None when it would be."""
+    if name not in HUB:
+        return f"the hub is asked only for {', '.join(HUB)}"
+    if find_spec("datasets") is None:
+        return "the extra assay[data] that fetches it from the hub is not installed"
+    return None
+
+
 def _read_hub(name: str, split: str, limit: int | None, folder: str) -> tuple[list[bytes], np.ndarray, int]:
     missing = _not_found(name, split, folder)
-    if name not in HUB:
-        raise DataUnavailable(f"{missing}, and the hub is asked only for {', '.join(HUB)}")
-    if find_spec("datasets") is None:
-        raise DataUnavailable(f"{missing}, and the extra assay[data] that fetches it from the hub is not installed")
+    if refusal := _hub_refusal(name):
+        raise DataUnavailable(f"{missing}, and {refusal}")
     import datasets
 
     path, configuration, test_split = HUB[name]

@@ -86,13 +86,16 @@ def every(values: np.ndarray[Any, Any], region: Region, *, seeds: int, tolerance
     wide = Region(region.low - tolerance, region.high + tolerance, region.open)
     slack = f" (tolerance {_number(tolerance)})" if tolerance else ""
     criterion = f"every {what} {region.text()}{slack}".replace("  ", " ")
-    if not np.isfinite(values).all():
-        return Judgement("fails", criterion, seeds=seeds, reason="a value is not finite", region=region)
-    excess = np.maximum(region.low - values, values - region.high)
-    worst, low, high = (float(x) for x in (values[int(excess.argmax())], values.min(), values.max()))
+    finite = bool(np.isfinite(values).all())
+    worst = low = high = math.nan
+    if finite:
+        excess = np.maximum(region.low - values, values - region.high)
+        worst, low, high = (float(x) for x in (values[int(excess.argmax())], values.min(), values.max()))
     if seeds < LEAST_SEEDS:
         reason = f"{seeds} seeds, and a verdict needs {LEAST_SEEDS}"
         return Judgement("undecided", criterion, worst, low, high, seeds, reason, region)
+    if not finite:
+        return Judgement("fails", criterion, seeds=seeds, reason="a value is not finite", region=region)
     verdict: Verdict = "holds" if all(wide.has(float(value)) for value in values) else "fails"
     return Judgement(verdict, criterion, worst, low, high, seeds, region=region)
 
@@ -123,6 +126,7 @@ class Claim:
     source: str
     judge: Callable[[Any], Judgement]
     when: Mapping[str, Callable[[Any], bool]]
+    setting: str | None = None
     printed: str | None = None
     paper: float | str | None = None
 

@@ -34,7 +34,8 @@ def _closure(module: str, packages: tuple[str, ...]) -> set[str]:
     waiting = [module, *_ALWAYS]
     while waiting:
         name = waiting.pop()
-        if name in seen or f"{name}.".startswith(without) or _source(name) is None:
+        # The package's own __init__.py holds its version, which decides no result.
+        if name in seen or name == "assay" or f"{name}.".startswith(without) or _source(name) is None:
             continue
         seen.add(name)
         waiting += [found for found in _imports(name) if f"{found}.".startswith(tuple(f"{p}." for p in packages))]
@@ -85,8 +86,13 @@ def _without_values(statement: ast.stmt) -> ast.stmt | None:
     if isinstance(statement, ast.Assign) and _names(statement.value) == "Study":
         return None
     if isinstance(statement, ast.ClassDef) and any(_names(base) == "Params" for base in statement.bases):
-        statement.body = [part for part in statement.body if not isinstance(part, (ast.AnnAssign, ast.Assign))]
+        statement.body = [part for part in statement.body if not _is_field(part)]
     return statement
+
+
+def _is_field(part: ast.stmt) -> bool:
+    """A parameter is annotated; a plain constant or a ClassVar of the class is code."""
+    return isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.unparse(part.annotation)
 
 
 def _names(node: ast.expr) -> str:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from .claims import Finding
+from .claims import Finding, Judgement
 from .plan import Unit
 
 MARKS = {"holds": ("✓", "green"), "fails": ("✗", "red"), "undecided": ("?", "yellow"), "not run": ("–", "dim")}
@@ -35,7 +35,7 @@ class ConsoleProgress:
             transient=True,
         )
         self._task = self._bar.add_task(title, total=None, latest="")
-        self._total = self._count = 0
+        self._total = self._count = self._computed = 0
         self._latest = ""
         self._started = time.perf_counter()
 
@@ -61,11 +61,14 @@ class ConsoleProgress:
 
     def done(self, unit: Unit, *, stored: bool, seconds: float) -> None:
         self._count += 1
-        if self._live:
+        self._computed += not stored
+        if self._live and stored:
+            self._bar.tasks[0].completed += 1  # not an advance: reading a stored unit says nothing of the speed
+        elif self._live:
             self._bar.update(self._task, advance=1)
         elif not stored:
             elapsed = time.perf_counter() - self._started
-            left = elapsed / self._count * (self._total - self._count)
+            left = elapsed / self._computed * (self._total - self._count)
             line = f"{self._title} {self._count}/{self._total} {unit.label} {seconds:.1f} s, about {left:.0f} s left"
             self._console.print(f"{line}; {self._latest}", highlight=False, markup=False, soft_wrap=True)
 
@@ -91,10 +94,16 @@ def verdict_table(findings: Sequence[Finding], title: str) -> Table:
             Text(f"{mark} {judgement.verdict}", style=style),
             number(judgement.estimate),
             interval(judgement.low, judgement.high),
-            Text(judgement.criterion or judgement.reason),
+            Text(_criterion(judgement)),
             str(judgement.seeds or ""),
         )
     return table
+
+
+def _criterion(judgement: Judgement) -> str:
+    if judgement.criterion and judgement.reason:
+        return f"{judgement.criterion} ({judgement.reason})"
+    return judgement.criterion or judgement.reason
 
 
 def number(value: float) -> str:

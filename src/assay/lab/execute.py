@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import platform
+import re
 import subprocess
 import time
+import tomllib
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -89,7 +93,7 @@ def _environment(device: str) -> tuple[tuple[str, str], ...]:
     import torch
 
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "numpy", "polars"))
-    machine = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
+    machine = torch.cuda.get_device_name() if device == "cuda" else _processor()
     return (
         ("versions", f"assay {assay.__version__}, Python {platform.python_version()}, {versions}"),
         ("machine", machine),
@@ -102,12 +106,22 @@ def environment(device: str) -> dict[str, str]:
     return dict(_environment(device))
 
 
-def _commit() -> str:
-    here = Path(__file__).parent
+def _processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The model of the processor and its cores; on Linux platform.processor() knows the architecture at most."""
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        names = re.findall(r"^model name\s*:\s*(.+?)\s*$", cpuinfo.read_text(), re.MULTILINE)
+        model = names[0] if names else model
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def _commit(here: Path = Path(__file__).parent) -> str:
+    """The commit of the checkout that the package lies in, when that is a checkout of this project."""
+    command = ["git", "-C", str(here), "rev-parse", "--show-toplevel", "HEAD"]
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+        top, commit = answer.stdout.splitlines()
+        project = tomllib.loads((Path(top) / "pyproject.toml").read_text())
+    except (OSError, subprocess.SubprocessError, ValueError):
         return "not a checkout"
-    return answer.stdout.strip()
+    return commit if project.get("project", {}).get("name") == "assay" else "not a checkout"

@@ -150,9 +150,10 @@ class Measurements:
         return self._one_per_seed(self.rows(metric, step=step, **where), metric, {**where, "step": step})
 
     def best(self, metric: str, **where: Any) -> Values:
-        """Each seed's largest value over the steps of one curve."""
+        """Each seed's largest value over the steps of one curve; NaN for a curve with a value that is not finite."""
         curve = self.curve(metric, **where)
-        best = curve.group_by("seed").agg(pl.col("value").max())
+        whole = pl.col("value").is_finite().all()
+        best = curve.group_by("seed").agg(pl.when(whole).then(pl.col("value").max()).otherwise(float("nan")))
         return Values(dict(best.select("seed", "value").iter_rows()), f"best {_name(metric, where)}")
 
     def curve(self, metric: str, **where: Any) -> pl.DataFrame:
@@ -163,8 +164,9 @@ class Measurements:
         return rows.sort("seed", "step")
 
     def steps_to(self, metric: str, level: float, **where: Any) -> Values:
-        """The first step at which the metric reaches ``level``. A seed that never does counts with its last step:
-        at least that long, so that a claim of being faster than it is never helped by the censoring."""
+        """The first step at which the metric reaches ``level``. A seed that never does counts with its last step,
+        which is less than it would take. In a claim that A is faster than B, a seed of B that never reaches the level
+        only makes the claim harder to meet; one of A helps it, so such a claim also asks that A reaches the level."""
         curve = self.curve(metric, **where)
         # To Polars NaN is larger than any number, so a diverged run would reach every level.
         reached = pl.when(pl.col("value").is_finite() & (pl.col("value") >= level)).then(pl.col("step"))

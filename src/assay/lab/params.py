@@ -106,9 +106,11 @@ def build(model: type[Params], *layers: Mapping[str, Any]) -> Params:
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"]) or "parameters"
-        message = first["msg"][0].lower() + first["msg"][1:]
-        shown = "" if first["type"] == "value_error" and not first["loc"] else f" = {first['input']!r}"
-        raise UserError(f"parameter {name}{shown} is not allowed: {message}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        if not first["loc"]:
+            raise UserError(f"these parameters do not go together: {message}") from None
+        message = message[0].lower() + message[1:]
+        raise UserError(f"parameter {name} = {first['input']!r} is not allowed: {message}") from None
 
 
 def _read(value: Any, kind: Any) -> Any:

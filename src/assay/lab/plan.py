@@ -76,7 +76,8 @@ def make_plan(study: Study, request: Request) -> Plan:
             limits = [limit for key, limit in preset.fewer.items() if key in (name, point.get("setting"))]
             count = request.seeds if request.seeds is not None else min([preset.seeds, *limits])
             units += _units(study, arm, point, resolved, count, request.device)
-    return Plan(study, request, units, skipped)
+    # A grid may name a point twice; one address is one unit.
+    return Plan(study, request, list({unit.key: unit for unit in units}.values()), skipped)
 
 
 def _units(study: Study, arm: Arm, point: dict[str, Any], params: Params, count: int, device: str) -> list[Unit]:

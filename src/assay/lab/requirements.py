@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable
 
-from assay.data.images import available
+from assay.data.images import obtainable
 
 _EXTRAS = {
     "llm": ("transformers",),
@@ -15,18 +15,20 @@ _EXTRAS = {
 }
 
 
-def missing_requirement(needs: Iterable[str], device: str) -> str | None:
+def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
     """The first requirement that is not met, as the reason an arm cannot run; None when all are."""
-    for need in needs:
+    for need in [needs] if isinstance(needs, str) else needs:
         kind, _, name = need.partition(":")
         if kind == "gpu":
             if device != "cuda":
                 return "it needs a GPU (--device cuda)"
         elif kind == "extra":
+            if name not in _EXTRAS:
+                raise ValueError(f"unknown extra '{name}' in the requirement '{need}' (allowed: {', '.join(_EXTRAS)})")
             if any(importlib.util.find_spec(module) is None for module in _EXTRAS[name]):
                 return f"it needs the extra '{name}' (pip install 'assay[{name}]')"
         elif kind == "data":
-            if reason := available(name):
+            if reason := obtainable(name):
                 return f"it needs the data set '{name}': {reason}"
         else:
             raise ValueError(f"unknown requirement '{need}'")

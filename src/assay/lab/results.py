@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from .claims import Finding
-from .errors import UserError
+from .errors import NotMeasured, UserError
 from .measurements import Measurements
-from .params import build
+from .params import Params, build
 from .store import DamagedUnit, Store
 from .study import Study
 
@@ -23,7 +23,10 @@ _SCHEMA = {"arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.St
 def pick_manifest(store: Store, study: str, *, preset: str | None, run: str | None) -> dict[str, Any]:
     """The newest manifest, or the one that was asked for; a study without any is bad input."""
     if run is not None:
-        return store.manifest(run)
+        named = store.manifest(run)
+        if preset not in (None, named["preset"]):
+            raise UserError(f"run {run} has the preset {named['preset']}, not {preset}; leave out --run or --preset")
+        return named
     manifest = store.newest(preset)
     if manifest is None:
         what = f" with preset {preset}" if preset else ""
@@ -58,15 +61,25 @@ def load(store: Store, study: Study, manifest: Mapping[str, Any]) -> Measurement
                     parts.append((list(unit["seeds"]), stored[key]))
         return parts
 
-    # The parameters that the run had, not those that its preset has by now.
+    def setting_params(setting: str) -> Params:
+        if setting not in manifest["settings"]:
+            raise NotMeasured(f"the setting '{setting}' was not part of the run")
+        return _params(study, manifest["settings"][setting])
+
     return Measurements(
         frame.select(order),
-        build(study.model, manifest["params"]),
-        setting_params=lambda setting: build(study.model, manifest["settings"][setting]),
+        _params(study, manifest["params"]),
+        setting_params=setting_params,
         arrays=arrays,
         notes=notes,
         paper=study.paper,
     )
+
+
+def _params(study: Study, stored: Mapping[str, Any]) -> Params:
+    """The parameters that the run had, not those that its preset has by now; one that the study no longer has is
+    dropped, so that old runs can still be read."""
+    return build(study.model, {name: value for name, value in stored.items() if name in study.model.model_fields})
 
 
 def findings(store: Store, study: Study, manifest: Mapping[str, Any]) -> list[Finding]:
@@ -79,17 +92,62 @@ def incomplete(store: Store, manifest: Mapping[str, Any]) -> int:
     return sum(not (store.units / unit["key"]).exists() for unit in manifest["units"])
 
 
-def save_summary(folder: Path, manifest: Mapping[str, Any], found: list[Finding]) -> Path:
+def seeds_used(manifest: Mapping[str, Any]) -> int:
+    """How many different seeds the run's units have; an arm or a setting may have fewer."""
+    return len({seed for unit in manifest["units"] for seed in unit["seeds"]})
+
+
+def asked_seeds(study: Study, manifest: Mapping[str, Any]) -> int | None:
+    """What the run's --seeds said. A manifest without preset_seeds is an old one, which kept the number in use."""
+    asked: int | None = manifest["seeds"]
+    if "preset_seeds" in manifest:
+        return asked
+    return None if asked == study.preset(manifest["preset"]).seeds else asked
+
+
+def asked_arms(study: Study, manifest: Mapping[str, Any]) -> str | None:
+    """What the run's --arms said; for an old manifest, which did not keep it, what chooses the arms that ran."""
+    if "asked_arms" in manifest:
+        asked: str | None = manifest["asked_arms"]
+        return asked
+    preset = study.preset(manifest["preset"])
+    usual = {name for name, arm in study.arms.items() if not arm.optional or name in preset.arms} - set(preset.skip)
+    return None if set(manifest["arms"]) == usual - set(manifest["skipped"]) else ",".join(manifest["arms"])
+
+
+def check_quotable(store: Store, study: Study, manifest: Mapping[str, Any]) -> None:
+    """README and docs quote summaries as what a preset gives, so a run of anything else is refused."""
+    arms, missing = asked_arms(study, manifest), incomplete(store, manifest)
+    why = ""
+    if manifest["set"]:
+        why = f"it had --set {' '.join(f'{name}={value}' for name, value in manifest['set'].items())}"
+    elif arms:
+        why = f"it had --arms {arms}"
+    elif missing:
+        why = f"{missing} of its {len(manifest['units'])} units are not stored"
+    if why:
+        run = f"run {manifest['id']} of {study.name}"
+        raise UserError(f"{run} is not saved, because {why}; save a whole run of the preset as it is")
+
+
+def save_summary(folder: Path, store: Store, study: Study, manifest: Mapping[str, Any], found: list[Finding]) -> Path:
     """Write the small JSON under results/ from which README and docs make their tables."""
+    check_quotable(store, study, manifest)
+    spent = sum(store.read(unit["key"]).meta["seconds"] for unit in manifest["units"])
     summary = {
-        **{key: manifest[key] for key in ("study", "preset", "set", "seeds", "device", "versions", "machine")},
+        **{key: manifest[key] for key in ("study", "preset", "set", "device", "versions", "machine", "commit")},
+        "seeds": seeds_used(manifest),
         "started": manifest["started"],
         "seconds": manifest.get("seconds"),
+        "unit_seconds": round(spent, 3),
         "computed": manifest.get("computed"),
         "reused": manifest.get("reused"),
         "claims": [finding.row() for finding in found],
     }
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{manifest['study']}.{manifest['preset']}.json"
-    path.write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write the summary {path}: {error.strerror or error}") from None
     return path

@@ -126,12 +126,16 @@ class Store:
         return Lock(handle)
 
     def sweep_leftovers(self) -> None:
-        """Remove temporary folders of runs that were killed."""
+        """Remove temporary folders and manifests of runs that were killed."""
         for folder in self.units.glob(".tmp-*"):
             key = folder.name.removeprefix(".tmp-").removeprefix("old-").split("-")[0]
             with locked(self.try_lock(key)) as lock:
                 if lock is not None:
                     shutil.rmtree(folder, ignore_errors=True)
+        for path in self.manifests.glob(".tmp-*"):
+            writer = path.name.rpartition("-")[2]
+            if writer.isdecimal() and not _alive(int(writer)):
+                path.unlink(missing_ok=True)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         path = self.manifests / f"{manifest['id']}.json"
@@ -225,6 +229,16 @@ def _json_bytes(value: dict[str, Any]) -> bytes:
 def _sealed(manifest: dict[str, Any]) -> bytes:
     """A manifest as bytes, with its own checksum in it."""
     return _json_bytes({**manifest, "sha256": _sha(_json_bytes(manifest))})
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from .claims import Claim, Finding, Judgement, not_run
-from .errors import AmbiguousQuery, NotMeasured, UserError, unknown
+from .errors import NotMeasured, unknown
 from .measurements import Measurements
 from .params import Params, Preset, build
 from .recorder import RESERVED
@@ -123,15 +123,16 @@ class Study:
         *,
         source: str,
         when: Mapping[str, Callable[[Any], bool]] | None = None,
+        setting: str | None = None,
         printed: str | None = None,
         paper: float | str | None = None,
     ) -> Callable[[Callable[[Measurements], Judgement]], Callable[[Measurements], Judgement]]:
         """Register ``function(measurements) -> Judgement``. ``when`` maps a description of the claim's domain to a
-        predicate on the parameters; ``printed`` carries the source's wrong statement where ours corrects it."""
+        predicate on the parameters (of ``setting``, when the claim is about one); ``printed`` carries the source's wrong statement where ours corrects it."""
 
         def register(function: Callable[[Measurements], Judgement]) -> Callable[[Measurements], Judgement]:
             _new(self.claims, id, "claim")
-            self.claims[id] = Claim(id, statement, source, function, when or {}, printed, paper)
+            self.claims[id] = Claim(id, statement, source, function, when or {}, setting, printed, paper)
             return function
 
         return register
@@ -187,15 +188,17 @@ class Study:
 
 
 def _judge(claim: Claim, measurements: Measurements) -> Judgement:
+    params = measurements.params_of(claim.setting) if claim.setting else measurements.params
     for domain, predicate in claim.when.items():
-        if not predicate(measurements.params):
+        if not predicate(params):
             return not_run(f"the claim is about {domain}")
     try:
         return claim.judge(measurements)
     except NotMeasured as error:
         return not_run(str(error))
-    except AmbiguousQuery as error:
-        raise UserError(f"claim {claim.id} asks an ambiguous question: {error}") from error
+    except Exception as error:
+        # One claim that cannot be judged must not take the verdicts of all the others with it.
+        return not_run(f"it could not be judged: {type(error).__name__}: {error}")
 
 
 def _new(shelf: Mapping[str, Any], name: str, kind: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.lab import Arm, Measurements, Study
+from assay.lab import Arm, Measurements, Study, results
 
 from .numbers import date, duration, value
 
@@ -94,7 +94,7 @@ def settings(study: Study, measurements: Measurements, manifest: Manifest) -> di
     """What each named setting changes against the parameters of the run."""
     base = measurements.params.model_dump(mode="json")
     changed: dict[str, list[Parameter]] = {}
-    for setting in study.settings:
+    for setting in (name for name in study.settings if name in manifest["settings"]):
         own = measurements.params_of(setting).model_dump(mode="json")
         changed[setting] = [
             Parameter(name, value(chosen), "override" if f"{setting}.{name}" in manifest["set"] else "setting", "")
@@ -120,15 +120,13 @@ def run_facts(study: Study, manifest: Manifest) -> dict[str, str]:
 
 def command(study: Study, manifest: Manifest) -> str:
     """The command that makes this run again."""
-    preset = study.presets[manifest["preset"]]
     words = ["assay", "run", study.name, "--preset", manifest["preset"]]
-    if manifest["seeds"] != preset.seeds:
-        words += ["--seeds", str(manifest["seeds"])]
+    if (seeds := results.asked_seeds(study, manifest)) is not None:
+        words += ["--seeds", str(seeds)]
     for name, chosen in manifest["set"].items():
         words += ["--set", f"{name}={chosen}"]
-    usual = {name for name, arm in study.arms.items() if not arm.optional or name in preset.arms} - set(preset.skip)
-    if set(manifest["arms"]) != usual - set(manifest["skipped"]):
-        words += ["--arms", ",".join(manifest["arms"])]
+    if arms := results.asked_arms(study, manifest):
+        words += ["--arms", arms]
     if manifest["device"] != "cpu":
         words += ["--device", manifest["device"]]
     return shlex.join(words)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from markupsafe import Markup
 
-from assay.lab import Finding, Study, results
+from assay.lab import Finding, Study, UserError, results
 from assay.lab.claims import Verdict
 from assay.lab.console import MARKS
 from assay.lab.store import Store
@@ -137,12 +137,26 @@ def _kind(verdict: str) -> str:
 
 def _facts(manifest: dict[str, Any]) -> str:
     changed = ", ".join(f"{name}={chosen}" for name, chosen in manifest["set"].items())
-    seeds = f"{manifest['seeds']} seed{'' if manifest['seeds'] == 1 else 's'}"
+    count = results.seeds_used(manifest)
+    seeds = f"{count} seed{'' if count == 1 else 's'}"
     parts = [f"preset {manifest['preset']}{f' with {changed}' if changed else ''}", seeds, manifest["device"]]
     parts.append(date(manifest["started"]))
     if manifest.get("seconds") is not None:
         parts.append(duration(manifest["seconds"]))
     return " · ".join(parts)
+
+
+def _parameters_changed(study: Study, manifest: dict[str, Any]) -> bool:
+    """Whether the same command would now run with other parameters. What is 'auto' was resolved by the machine that
+    ran it, and another machine's answer is no change of the study."""
+    ran, asked = manifest["params"], manifest["set"]
+    defaults = {name: field.default for name, field in study.model.model_fields.items()}
+    try:
+        given = {**defaults, **study.preset(manifest["preset"]).values, **asked}
+        resolved = {name: ran[name] for name, value in given.items() if value == "auto" and name in ran}
+        return bool(ran != study.resolve(manifest["preset"], {**asked, **resolved}).model_dump(mode="json"))
+    except UserError:  # a parameter was renamed or no longer takes the value
+        return True
 
 
 def _notices(study: Study, store: Store, manifest: dict[str, Any]) -> list[str]:
@@ -152,6 +166,6 @@ def _notices(study: Study, store: Store, manifest: dict[str, Any]) -> list[str]:
         total = len(manifest["units"])
         notices.append(f"{missing} of {total} units of this run are not stored, so claims and figures may lack them.")
     notices += [f"{failure['unit']} failed: {failure['error']}" for failure in manifest.get("failures", [])]
-    if manifest["params"] != study.resolve(manifest["preset"], manifest["set"]).model_dump(mode="json"):
+    if _parameters_changed(study, manifest):
         notices.append("The study's parameters have changed since this run; run it again before quoting it.")
     return notices

@@ -6,7 +6,7 @@ All tensors carry a leading seed axis: inputs (seeds, n, features), labels (seed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -138,15 +138,16 @@ def take(inputs: Tensor, labels: Tensor, index: Tensor) -> tuple[Tensor, Tensor]
 
 
 def accuracies(predict: Callable[[Tensor], Tensor], inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Accuracy and balanced accuracy per seed of the sign of ``predict(inputs)``; an output of 0 counts as −1."""
-    guesses = [
-        torch.where(predict(inputs[:, start : start + _CHUNK]) > 0, 1.0, -1.0)
-        for start in range(0, inputs.shape[1], _CHUNK)
-    ]
-    right = torch.cat(guesses, 1) == labels
+    """Accuracy and balanced accuracy per seed of the sign of ``predict(inputs)``; an output of 0 counts as −1, and a
+    seed with an output that is not finite has no accuracy (NaN)."""
+    chunks = range(0, inputs.shape[1], _CHUNK)
+    outputs = torch.cat([predict(inputs[:, start : start + _CHUNK]) for start in chunks], 1)
+    right = torch.where(outputs > 0, 1.0, -1.0) == labels
     positive = labels > 0
     recalls = [(right & part).sum(1) / part.sum(1) for part in (positive, ~positive)]
-    return right.double().mean(1), (recalls[0] + recalls[1]).double() / 2
+    # A network that diverged has no accuracy; its constant answer would pass for chance.
+    known = torch.where(outputs.isfinite().all(1), 1.0, torch.nan).double()
+    return right.double().mean(1) * known, (recalls[0] + recalls[1]).double() / 2 * known
 
 
 def frozen(net: TwoLayer, *, weights: bool = False) -> TwoLayer:
@@ -155,4 +156,4 @@ def frozen(net: TwoLayer, *, weights: bool = False) -> TwoLayer:
     for part in (copy.weights, copy.biases):
         part.requires_grad_(weights)
     copy.output.requires_grad_(True)
-    return replace(copy)
+    return copy

@@ -138,7 +138,7 @@ def test_gradient_components_meet_the_prediction():
     net = initialise(SEEDS, STAGES, 30)
     relevant = PROBLEM.relevant_set(SEEDS)
     components = gradient_components(net, x, y, smooth(STAGES.smoothing))
-    gradient = hinge_gradients(net, x, y, smooth(STAGES.smoothing))
+    gradient = hinge_gradients(net, x, y, smooth(STAGES.smoothing), class_weights(y))
     assert torch.allclose(gradient.weights, -net.output.unsqueeze(-1) * components, rtol=1e-8, atol=1e-12)
     one = emerge(net, x, y, STAGES)[0]
     first, second = component_reports(PROBLEM, STAGES, (net, one), x, y, relevant)
@@ -252,3 +252,37 @@ def test_bad_stages_and_fits_are_refused():
         Stages(5, 10, 0.25, 5.0, forget=1.5)
     with pytest.raises(ValueError, match="unknown optimizer"):
         Fit(10, 10, 0.1, optimizer="lion").make(initialise(SEEDS, STAGES, 30))
+
+
+def test_components_are_those_of_the_balanced_gradient_when_classes_are_not():
+    problem = replace(PROBLEM, negative_share=0.8)
+    stages = replace(STAGES, gamma=problem.class_gap, scale=problem.scale)
+    x, y = data(20_000, problem=problem)
+    net = initialise(SEEDS, stages, 30)
+    one = emerge(net, x, y, stages)[0]
+    for report in component_reports(problem, stages, (net, one), x, y, problem.relevant_set(SEEDS)):
+        # Without the weights the ratio would be 4 p₊ p₋ = 0.64.
+        assert torch.allclose(report.signal_ratio, torch.ones(2, dtype=torch.float64), atol=0.12)
+        assert (report.background_over_noise < 1.2).all()
+        assert (report.background_over_noise > 0.5).all()
+
+
+def test_a_diverged_predictor_has_no_accuracy():
+    y = torch.tensor([[1.0, -1.0], [1.0, -1.0]])
+    outputs = torch.tensor([[1.0, torch.nan], [1.0, -1.0]])
+    plain, balanced = accuracies(lambda x: outputs, torch.zeros(2, 2, 3), y)
+    assert plain.isnan().tolist() == [True, False]
+    assert balanced[1] == 1.0
+
+
+def test_decay_spares_the_biases():
+    net = initialise(SEEDS, STAGES, 30)
+    groups = Fit(10, 10, 0.1, 0.1, "sgd", decay=0.25).make(net).param_groups
+    assert [group["weight_decay"] for group in groups] == [0.5, 0.5, 0]
+    assert groups[2]["params"][0] is net.biases
+
+
+def test_theory_rate_of_stage_three():
+    assert theory.third_stage_rate(5, 300, 600) == pytest.approx(0.00622, rel=1e-2)
+    assert theory.class_weight_spread(0.5) == 1.0
+    assert theory.class_weight_spread(0.2) == pytest.approx((5 + 1.25) / 4)

@@ -173,3 +173,32 @@ def test_label_rules():
         label_counts("interval", 5, 2, 9)
     with pytest.raises(ValueError, match="unknown labelling"):
         label_counts("prime", 5)
+
+
+def test_a_share_that_no_rejection_can_give_is_refused():
+    with pytest.raises(ValueError, match="same label"):
+        parity(positive=(0, 1, 2, 3, 4, 5), negative_share=0.5)
+
+
+def test_two_gaussians_are_the_general_family_with_one_pattern():
+    problem = GeneralProblem(8, 1, 1, (1,), noise=0.3)
+    x, y = problem.sample(SEEDS, "train", N)
+    pattern = problem.dictionary(SEEDS)[..., 0]
+    along = (x * pattern.unsqueeze(1)).sum(-1) * problem.scale
+    # Centred at ±1/2 along the pattern, with noise of size 0.3 around it.
+    assert within((along * y).mean(1), 0.5, 0.3, N)
+    assert (along - y / 2).std(1).tolist() == pytest.approx([0.3, 0.3], rel=0.05)
+    assert problem.class_statistics() == (0.5, 1.0, 0.0)
+    assert problem.gamma == 0.5
+
+
+def test_general_class_statistics_against_a_sample():
+    problem = GeneralProblem(40, 12, 4, (3, 4), rate=0.6)
+    drawn = problem._patterns(stream(0, "x"), 100_000)[:, :4].double()
+    labels = torch.where(drawn.sum(1) >= 3, 1.0, -1.0)
+    rarest, positive, negative = problem.class_statistics()
+    assert min((labels > 0).double().mean(), (labels < 0).double().mean()) == pytest.approx(rarest, abs=0.01)
+    assert drawn[labels > 0].mean() == pytest.approx(positive, abs=0.01)
+    assert -drawn[labels < 0].mean() == pytest.approx(negative, abs=0.01)
+    with pytest.raises(ValueError, match="empty"):
+        GeneralProblem(40, 12, 4, ()).class_statistics()

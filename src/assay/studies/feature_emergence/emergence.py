@@ -12,15 +12,16 @@ from assay.probes.directions import cosines
 from assay.training.two_layer import Activation, TwoLayer, hinge_residual
 
 from . import theory
-from .learners import Stages, smooth
+from .learners import Stages, class_weights, smooth
 from .problem import PatternProblem
 
 
 def gradient_components(net: TwoLayer, inputs: Tensor, labels: Tensor, activation: Activation) -> Tensor:
-    """T_j with ∂_{w_i}L = −a_i Σ_j T_j M_j, in the pattern basis: (seeds, neurons, patterns)."""
+    """T_j with ∂_{w_i}L = −a_i Σ_j T_j M_j, classes weighted to balance, in the pattern basis: (seeds, neurons,
+    patterns)."""
     z = net.preactivation(inputs)
     outputs = (activation.value(z) @ net.output.unsqueeze(-1)).squeeze(-1)
-    gated = activation.slope(z) * hinge_residual(labels, outputs).unsqueeze(-1)
+    gated = activation.slope(z) * hinge_residual(labels, outputs, class_weights(labels)).unsqueeze(-1)
     return gated.mT @ inputs
 
 
@@ -50,7 +51,8 @@ def component_reports(
     s = stages.smoothing
     beta, kappa = theory.step_one_gate(background_of(inputs, relevant), nets[0].weights, nets[0].biases, s)
     gates = (beta, theory.step_two_gate(nets[1].biases, s))
-    spreads = (kappa.mean(1), torch.ones_like(kappa.mean(1)))
+    balance = theory.class_weight_spread((labels > 0).to(inputs.dtype).mean(1))
+    spreads = (balance * kappa.mean(1), balance)
     base = theory.expected_tangent(
         problem.relevant, problem.patterns, inputs.shape[1], problem.background_mean, stages.gamma
     )
@@ -60,13 +62,13 @@ def component_reports(
         change = (theory.smoothed_slope(net.preactivation(inputs[:, :1000]), s) - constant).abs().amax((1, 2))
         compared = compare_components(
             components, gate, relevant, samples=inputs.shape[1], gamma=stages.gamma, scale=stages.scale,
-            sigma_phi=problem.background_deviation,
+            sigma_phi=problem.background_deviation * balance.sqrt(),
         )  # fmt: skip
         yield ComponentReport(step, gate, **compared, expected_tangent=base * spread.sqrt(), gate_change=change)
 
 
 def compare_components(
-    components: Tensor, gate: Tensor, relevant: Tensor, *, samples: int, gamma: float, scale: float, sigma_phi: float
+    components: Tensor, gate: Tensor, relevant: Tensor, *, samples: int, gamma: float, scale: float, sigma_phi: Tensor
 ) -> dict[str, Tensor]:
     """Components (seeds, neurons, patterns) against gates β (seeds, neurons); ``relevant`` (seeds, k) indexes A."""
     seeds, neurons, patterns = components.shape
@@ -74,7 +76,7 @@ def compare_components(
     on = components.mT[mask].reshape(seeds, -1, neurons).mT
     off = components.mT[~mask].reshape(seeds, -1, neurons).mT
     signal, target = on.mean(-1), gate * gamma / scale
-    noise = (gate / samples).sqrt() * sigma_phi
+    noise = (gate / samples).sqrt() * sigma_phi.unsqueeze(1)
     centred = [values - values.mean(1, keepdim=True) for values in (signal, gate)]
     return {
         "signal": signal,

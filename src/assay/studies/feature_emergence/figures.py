@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -300,6 +301,7 @@ def methods(m: Measurements) -> pl.DataFrame:
                     "paper train": m.paper_value(metric="train", **printed),
                     "test %": _percent(test),
                     "paper test": m.paper_value(metric="test", **printed),
+                    "balanced %": _percent(m.final("balanced_accuracy", **where)),
                     "cos": _cosine(m, arm, setting, inputs),
                     "paper cos": m.paper_value(metric="cosine", **printed),
                     "seeds": len(test.by_seed),
@@ -311,7 +313,7 @@ def methods(m: Measurements) -> pl.DataFrame:
 def _percent(values: Any) -> str:
     judged = values.at_least(0)
     half = (judged.high - judged.low) / 2
-    return f"{100 * judged.estimate:.1f}" + (f" ± {100 * half:.1f}" if half == half else "")
+    return f"{100 * judged.estimate:.1f}" + ("" if math.isnan(half) else f" ± {100 * half:.1f}")
 
 
 def _cosine(m: Measurements, arm: str, setting: str, inputs: str) -> float | None:

@@ -78,7 +78,7 @@ def gradients_agree(m: Measurements) -> Judgement:
 
 @study.claim(
     "C8i",
-    "the filters of its last stage turn more in the first 3 of 20 epochs than in the other 17",
+    "the filters of its last stage turn more in the first seventh of training than in the rest",
     source="Figures 20 and 21",
 )
 def filters_turn_early(m: Measurements) -> Judgement:
@@ -87,13 +87,13 @@ def filters_turn_early(m: Measurements) -> Judgement:
 
 
 def _first_minimum(m: Measurements, labelled_by: str) -> Values:
-    """The width at the first local minimum of each seed's test loss; a monotone curve counts with its lowest end."""
+    """The width at the first local minimum of each seed's test loss; a curve without one has no value."""
     rows = m.rows("test_loss", arm="double-descent", labelled_by=labelled_by).sort("seed", "width")
     widths: dict[int, float] = {}
     for (seed,), curve in rows.group_by("seed"):
         sizes, losses = curve["width"].to_list(), curve["value"].to_list()
         found = first_local_minimum(sizes, losses).size
-        widths[int(seed)] = found or sizes[losses.index(min(losses[0], losses[-1]))]  # type: ignore[call-overload]
+        widths[int(seed)] = float("nan") if found is None else float(found)  # type: ignore[call-overload]
     return Values(widths, f"first minimum, {labelled_by}")
 
 
@@ -109,6 +109,11 @@ def same_minimum(m: Measurements) -> Judgement:
 @study.claim("C8k", "a larger teacher moves the minimum to no smaller width", source="Figure 26 (b, c)")
 def larger_teacher(m: Measurements) -> Judgement:
     return (_first_minimum(m, "FC(50)") - _first_minimum(m, "FC(9)")).named("width, FC(50) − FC(9)").at_least(0)
+
+
+@study.claim("C8l", "and so does a still larger one (FC(500) against FC(50))", source="Figure 26 (c, d)")
+def largest_teacher(m: Measurements) -> Judgement:
+    return (_first_minimum(m, "FC(500)") - _first_minimum(m, "FC(50)")).named("width, FC(500) − FC(50)").at_least(0)
 
 
 @study.claim(

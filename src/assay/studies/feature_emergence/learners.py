@@ -41,6 +41,7 @@ class Stages:
     gamma: float
     scale: float
     forget: float = 1.0  # share of the old weights erased in step one; the theory's value is 1
+    rarest: float = 1.0  # p_min: the rarer class's share where classes are imbalanced, else 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.forget <= 1:
@@ -52,7 +53,7 @@ class Stages:
 
     @property
     def first_rate(self) -> float:
-        return first_step_size(self.relevant, self.half_width, self.gamma, self.scale)
+        return first_step_size(self.relevant, self.half_width, self.gamma, self.scale, self.rarest)
 
 
 def initialise(seeds: Seeds, stages: Stages, features: int) -> TwoLayer:
@@ -105,11 +106,13 @@ class Fit:
     every: int = 25
     early: tuple[int, ...] = ()  # further steps to look at
     cool: bool = False  # let the rate fall linearly to a hundredth over the run
+    decay: float = 0.0  # λ of the regulariser λ(a² + ‖w‖²); biases are never decayed
 
     def make(self, parameters: TwoLayer) -> torch.optim.Optimizer:
-        groups = [{"params": [parameters.output], "lr": self.output_rate}]
+        groups = [{"params": [parameters.output], "lr": self.output_rate, "weight_decay": 2 * self.decay}]
         if self.weight_rate:
-            groups.append({"params": [parameters.weights, parameters.biases], "lr": self.weight_rate})
+            groups.append({"params": [parameters.weights], "lr": self.weight_rate, "weight_decay": 2 * self.decay})
+            groups.append({"params": [parameters.biases], "lr": self.weight_rate})
         if self.optimizer == "adam":
             return torch.optim.Adam(groups)
         if self.optimizer == "sgd":

@@ -68,6 +68,8 @@ class PatternProblem:
             raise ValueError(f"unknown normalisation '{self.normalisation}' (allowed: population, empirical)")
         if self.negative_share is not None and not 0 < self.negative_share < 1:
             raise ValueError(f"a share of {self.negative_share} negatives leaves one class empty")
+        if self.negative_share is not None and not 0 < self._natural_share < 1:
+            raise ValueError("all counts have the same label, so no share of negatives can be had")
         if self.inputs == "mixture":
             if not 0 < self.background <= 2 / 3:
                 raise ValueError(f"the mixture needs a background rate in (0, 2/3], not {self.background}")
@@ -166,7 +168,8 @@ class PatternProblem:
         """Pr[count in A = c] for c = 0..k before any rejection, in float64."""
         k = self.relevant
         rate = self.relevant_rate if self.inputs == "independent" else 0.5
-        law = torch.tensor([math.comb(k, c) * rate**c * (1 - rate) ** (k - c) for c in range(k + 1)]).double()
+        chances = [math.comb(k, c) * rate**c * (1 - rate) ** (k - c) for c in range(k + 1)]
+        law = torch.tensor(chances, dtype=torch.float64)
         if self.inputs == "mixture":
             law *= self.background
             law[0] += (1 - self.background) / 2
@@ -174,12 +177,17 @@ class PatternProblem:
         return law
 
     @property
+    def _natural_share(self) -> float:
+        """Pr[y = 1] before any rejection."""
+        return float(self.count_law[self.labels_of(torch.arange(self.relevant + 1)) > 0].sum())
+
+    @property
     def balanced_law(self) -> Tensor:
         """The law of the count after rejection to the wanted class shares."""
         law, labels = self.count_law, self.labels_of(torch.arange(self.relevant + 1))
         if self.negative_share is None:
             return law
-        positive = law[labels > 0].sum()
+        positive = self._natural_share
         factors = torch.where(labels > 0, (1 - self.negative_share) / positive, self.negative_share / (1 - positive))
         return law * factors
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from .learners import Fit, Stages
 from .problem import PatternProblem, label_counts
+from .theory import third_stage_rate
 
 
 def working_set(params: Any) -> float:
@@ -16,7 +17,10 @@ def working_set(params: Any) -> float:
 
 
 def problem_of(params: Any, inputs: str = "structured", basis: str | None = None) -> PatternProblem:
-    counts = label_counts(params.labels, params.relevant, params.low, params.high)
+    if params.labels == "counts":
+        counts = tuple(sorted(params.positive))
+    else:
+        counts = label_counts(params.labels, params.relevant, params.low, params.high)
     kind = "uniform" if inputs == "uniform" else params.structured
     return PatternProblem(params.dim, params.patterns, params.relevant, counts, kind, params.background,
                           negative_share=params.negative_share, basis=basis or params.basis)  # fmt: skip
@@ -25,7 +29,9 @@ def problem_of(params: Any, inputs: str = "structured", basis: str | None = None
 def stages_of(params: Any) -> Stages:
     # The structured problem's constants serve the unstructured runs too, where γ may be 0.
     problem = problem_of(params)
-    return Stages(params.relevant, params.half_width, problem.class_gap, problem.scale, params.forget)
+    share = min(problem.positive_share, 1 - problem.positive_share)
+    rarest = 1.0 if abs(share - 0.5) < 1e-9 else share
+    return Stages(params.relevant, params.half_width, problem.class_gap, problem.scale, params.forget, rarest)
 
 
 def fit_words(text: str) -> tuple[str, float]:
@@ -45,5 +51,10 @@ def comparator_fit(params: Any, text: str) -> Fit:
 
 
 def network_fit(params: Any) -> Fit:
+    """Stage three: Adam with a falling rate, or the theory's own rate with plain gradient descent."""
+    every = max(4, params.steps // 20)
+    if params.stage_three == "theory":
+        rate = third_stage_rate(params.relevant, params.half_width, params.steps)
+        return Fit(params.steps, params.batch, rate, rate, "sgd", every, _EARLY, decay=params.decay)
     rates = params.output_rate, params.weight_rate
-    return Fit(params.steps, params.batch, *rates, "adam", max(4, params.steps // 20), _EARLY, cool=True)
+    return Fit(params.steps, params.batch, *rates, "adam", every, _EARLY, cool=True, decay=params.decay)

@@ -7,18 +7,16 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from assay import lab
-from assay.data.images import available, load_images, two_classes
-from assay.probes.directions import cluster_statistics, cosines, direction_maps
+from assay.data.images import available
+from assay.probes.directions import cosines, direction_maps
 from assay.training.seeds import Seeds
 from assay.training.two_layer import accuracies
 
-from . import injected_inputs as injected
 from . import theory
 from .emergence import check_good_networks, component_reports, mean_pairwise_cosine, tangents
-from .image_networks import ResNetFilters, two_layer_weights
 from .learners import (
     PLAIN,
     Stages,
@@ -41,7 +39,8 @@ class Params(lab.Params):
     dim: int = Field(500, ge=2, description="input dimension d")
     patterns: int = Field(100, ge=2, description="number of patterns D")
     relevant: int = Field(5, ge=1, description="number of relevant patterns k")
-    labels: Literal["parity", "threshold", "interval"] = Field("parity", description="which counts are labelled +1")
+    labels: Literal["parity", "threshold", "interval", "counts"] = Field("parity", description="the labelling rule")
+    positive: tuple[int, ...] = Field((), description="the counts labelled +1 under labels=counts")
     low: int = Field(0, ge=0, description="lower end of the interval labels")
     high: int = Field(0, ge=0, description="upper end of the interval labels")
     structured: Literal["mixture", "independent"] = Field("mixture", description="the structured input distribution")
@@ -53,6 +52,8 @@ class Params(lab.Params):
     half_width: int = Field(300, ge=2, description="m; the network has 2m neurons")
     steps: int = Field(600, ge=10, description="updates T of stage three and of every comparator")
     batch: int = Field(1000, ge=1, description="batch size of stage three")
+    stage_three: Literal["practical", "theory"] = Field("practical", description="Adam, or SGD at the theory's rate")
+    decay: float = Field(0.0, ge=0, description="λ of the regulariser in stage three")
     forget: float = Field(1.0, ge=0, le=1, description="share of the weights that step one erases (theory: 1)")
     output_rate: float = Field(1.0, gt=0, description="Adam's rate on output weights (network, one-, two-step heads)")
     weight_rate: float = Field(1e-3, ge=0, description="Adam's rate on the first layer in stage three")
@@ -86,6 +87,24 @@ class Params(lab.Params):
         fit_words(text)
         return text
 
+    @model_validator(mode="after")
+    def _goes_together(self) -> Params:
+        stages = stages_of(self)  # refuses what no problem can be made of
+        if stages.gamma <= 1e-9:
+            raise ValueError(
+                f"the relevant patterns have correlation γ = {stages.gamma:g} with the label, and the network's scales "
+                "need γ > 0 (parity needs an odd number of relevant patterns)"
+            )
+        if self.batch > self.samples:
+            raise ValueError(f"a batch of {self.batch} cannot be drawn from {self.samples} samples")
+        for name in ("mixtures", "mixture_epochs", "fractions", "descent_widths", "descent_teachers"):
+            values = getattr(self, name)
+            if not values or len(set(values)) != len(values):
+                raise ValueError(f"{name} needs at least one value and none of them twice, not {values}")
+        if 0 not in self.mixture_epochs:
+            raise ValueError(f"mixture_epochs must include 0, where the others start from, not {self.mixture_epochs}")
+        return self
+
     @field_validator("images")
     @classmethod
     def _resolve_images(cls, name: str) -> str:
@@ -107,6 +126,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 _beside = dict(half_width=50, steps=300, samples=20_000)
+_imbalanced = dict(half_width=200, steps=600)  # a rare class takes the source's T, and more neurons than the others
 study = lab.Study(
     "feature-emergence",
     title="Feature emergence from structured inputs",
@@ -137,7 +157,7 @@ study = lab.Study(
                    "mixture": 4, "injected-inputs": 4, "resnet": 3, "double-descent": 3},
             settings={
                 "low-dimension": _beside, "high-dimension": _beside,
-                "imbalance-80": dict(steps=600), "imbalance-90": dict(steps=600),  # a rare class takes the source's T
+                "imbalance-80": _imbalanced, "imbalance-90": _imbalanced,
                 "fewer-samples": {**_beside, "samples": 10_000}, "few-samples": {**_beside, "samples": 4_000},
             },
         ),
@@ -151,9 +171,16 @@ _COMPARED = [name for name in SETTINGS if name != "tiny-samples"]
 _TUNED_ON = ("parity", "interval")
 BOTH = [{"setting": name, "inputs": "structured"} for name in _COMPARED]
 BOTH += [{"setting": name, "inputs": "uniform"} for name in _TUNED_ON]
-_PROBLEM = ("dim", "patterns", "relevant", "labels", "low", "high", "structured", "basis", "background",
+_PROBLEM = ("dim", "patterns", "relevant", "labels", "positive", "low", "high", "structured", "basis", "background",
             "negative_share", "samples", "test_samples", "half_width", "forget")  # fmt: skip
-_FIT = ("steps", "batch", "output_rate", "weight_rate")
+_FIT = ("steps", "batch", "output_rate", "weight_rate", "stage_three", "decay")
+
+
+def _experiment(params: Any, seeds: Seeds, inputs: str) -> tuple[Any, Any, Any, Any]:
+    """The problem, the constants of the first steps, training and test data."""
+    problem = problem_of(params, inputs)
+    data = (problem.sample(seeds, name, n) for name, n in (("train", params.samples), ("test", params.test_samples)))
+    return problem, stages_of(params), *data
 
 
 def _record_curve(record: Any, runs: Any, test: Any, train: Any, at: dict[str, str] | None = None) -> Any:
@@ -193,7 +220,7 @@ def emergence(params, seeds, record, *, setting, inputs):
     for step, net in enumerate((start, one, two)):
         cos, tan = cosines(net.weights, truth)[..., 0], tangents(net.weights, truth)
         record(step=step, largest_cosine=cos.amax(1), median_cosine=cos.abs().median(1).values,
-               tangent=tan.square().mean(1).sqrt(), weight_norm=net.weights.norm(dim=-1).median(1).values)  # fmt: skip
+               smallest_cosine=cos.abs().amin(1), tangent=tan.square().mean(1).sqrt())  # fmt: skip
     if inputs == "structured" and setting in ("parity", "tiny-samples"):
         nets = [replace(net, weights=net.weights @ dictionary) for net in (start, one)]
         for report in component_reports(problem, stages, nets, hidden, y, problem.relevant_set(seeds)):
@@ -211,8 +238,7 @@ def emergence(params, seeds, record, *, setting, inputs):
            working_set=working_set)  # fmt: skip
 def network(params, seeds, record, *, setting, inputs):
     """Two erase-and-step stages, then both layers trained."""
-    problem, stages = problem_of(params, inputs), stages_of(params)
-    train, test = problem.sample(seeds, "train", params.samples), problem.sample(seeds, "test", params.test_samples)
+    problem, stages, train, test = _experiment(params, seeds, inputs)
     if inputs == "shuffled":
         train = (train[0], train[1].gather(1, seeds.permutation("shuffled labels", params.samples)))
     two = emerge(initialise(seeds, stages, problem.features), *train, stages)[1]
@@ -224,8 +250,7 @@ def network(params, seeds, record, *, setting, inputs):
 @study.arm("ntk", tolerance=0.05, over=BOTH, uses=(*_PROBLEM, "steps", "batch", "ntk"), working_set=working_set)
 def ntk(params, seeds, record, *, setting, inputs):
     """The network linearised at its initialisation, every parameter of the linear model trained."""
-    problem, stages = problem_of(params, inputs), stages_of(params)
-    train, test = problem.sample(seeds, "train", params.samples), problem.sample(seeds, "test", params.test_samples)
+    problem, stages, train, test = _experiment(params, seeds, inputs)
     start = initialise(seeds, stages, problem.features)
     _record_curve(record, train_linearised(start, *train, comparator_fit(params, params.ntk), seeds), test, train)
     record.note(fit=params.ntk)
@@ -235,8 +260,7 @@ def ntk(params, seeds, record, *, setting, inputs):
            working_set=working_set)  # fmt: skip
 def random_features(params, seeds, record, *, setting, inputs):
     """The first layer frozen at its initialisation, a head trained on top."""
-    problem, stages = problem_of(params, inputs), stages_of(params)
-    train, test = problem.sample(seeds, "train", params.samples), problem.sample(seeds, "test", params.test_samples)
+    problem, stages, train, test = _experiment(params, seeds, inputs)
     start = initialise(seeds, stages, problem.features)
     fit = comparator_fit(params, params.random_features)
     predict = _record_curve(record, train_head(features_of(start), *train, fit, seeds), test, train)
@@ -250,8 +274,7 @@ def random_features(params, seeds, record, *, setting, inputs):
 
 
 def _record_heads(params, seeds, record, inputs, heads, after):
-    problem, stages = problem_of(params, inputs), stages_of(params)
-    train, test = problem.sample(seeds, "train", params.samples), problem.sample(seeds, "test", params.test_samples)
+    problem, stages, train, test = _experiment(params, seeds, inputs)
     nets = emerge(initialise(seeds, stages, problem.features), *train, stages)
     fit = replace(network_fit(params), weight_rate=0.0)
     for head in heads:
@@ -308,93 +331,13 @@ def mixture(params, seeds, record, *, mixture):
     problem = GaussianMixture(*MIXTURES[mixture])
     data = problem.sample(seeds, "train", params.mixture_samples)
     test = problem.sample(seeds, "test", params.test_samples)
-    centres = problem.truth(seeds)
+    centres, starts = problem.truth(seeds), []
     for run in train_relu(data, test, seeds, width=params.mixture_width, epochs=params.mixture_epochs):
         best = cosines(run.weights, centres).amax(1)  # (seeds, centres): the nearest neuron of every centre
-        record(step=run.epoch, worst_centre_cosine=best.amin(1), mean_centre_cosine=best.mean(1),
+        starts.append(best)
+        record(step=run.epoch, worst_centre_cosine=best.amin(1), smallest_rise=(best - starts[0]).amin(1),
                test_accuracy=run.test_accuracy)  # fmt: skip
         record.array("centre_cosines", best, step=run.epoch)
 
 
-STARTS = {"standard": 1.0, "small": 0.1}
-
-
-@study.arm("image-weights", over={"start": list(STARTS)}, uses=("images", "image_limit", "image_epochs"),
-           needs=lambda p: (f"data:{p.images}",))  # fmt: skip
-def image_weights(params, seeds, record, *, start):
-    """Two-layer networks on the image classes 0 and 1: do first-layer weights cluster, and when do they move?"""
-    sets = [
-        two_classes(load_images(params.images, split, limit=params.image_limit), 0, 1) for split in ("train", "test")
-    ]
-    epochs = two_layer_weights(*sets, seeds, epochs=params.image_epochs, init_scale=STARTS[start])
-    quarter = params.image_epochs // 4
-    moved = []
-    for look in epochs:
-        record(step=look.epoch, movement=look.movement, test_accuracy=look.test_accuracy)
-        moved.append(look.movement)
-        if look.epoch in (0, params.image_epochs):
-            found = [
-                cluster_statistics(weights, 2, seed=seed) for weights, seed in zip(look.weights, seeds, strict=True)
-            ]
-            record(step=look.epoch, silhouette=[c.silhouette for c in found], within_cosine=[c.within for c in found])
-    record(early_over_late=torch.stack(moved[1 : quarter + 1]).sum(0) / torch.stack(moved[-quarter:]).sum(0))
-    maps = [direction_maps([weights])[0].points for weights in look.weights]
-    record.array("weight_map", torch.stack(maps))
-
-
-@study.arm("injected-inputs", over={"width": [9, 50]}, tolerance=0.05, needs=lambda p: (f"data:{p.images}",),
-           uses=("images", "image_limit", "student_steps", "student_rate", "fractions"),
-           working_set=lambda p: 2.0 * 2**20)  # fmt: skip
-def injected_inputs(params, seeds, record, *, width):
-    """Students of a labelling teacher on images of which a share is replaced by Gaussian inputs."""
-    sets = [load_images(params.images, split, limit=params.image_limit) for split in ("train", "test")]
-    data = injected.labelled(*sets, seeds)
-    training = injected.QuadraticTraining(params.student_steps, 200, params.student_rate)
-    report = injected.injected_inputs(
-        data, injected.gaussian_inputs(data, seeds), seeds, classes=sets[0].classes, student_width=width,
-        fractions=params.fractions, teaching=training, studying=training,
-        evaluate_every=max(1, params.student_steps // 25),
-    )  # fmt: skip
-    record(teacher_accuracy=report.teacher_accuracy)
-    for curve in report.curves:
-        steps = curve.steps.tolist()
-        at = {"fraction": curve.fraction}
-        record.curve(steps, at={**at, "part": "original"}, part_accuracy=curve.original)
-        if curve.fraction:
-            record.curve(steps, at={**at, "part": "injected"}, part_accuracy=curve.injected)
-            record.curve(steps, at={**at, "part": "mixture"}, part_accuracy=curve.mixture)
-
-
-@study.arm("resnet", over={"labels": ["true", "shuffled"]}, optional=True, tolerance=0.05,
-           needs=lambda p: (f"data:{p.resnet_images}",),
-           uses=("resnet_images", "resnet_width", "resnet_epochs", "resnet_rate", "resnet_limit"),
-           working_set=lambda p: 64.0 * 2**20)  # fmt: skip
-def resnet(params, seeds, record, *, labels):
-    """A ResNet on two image classes: agreement of early gradients, and when its filters turn."""
-    sets = [two_classes(load_images(params.resnet_images, split, limit=params.resnet_limit), 0, 1)
-            for split in ("train", "test")]  # fmt: skip
-    recipe = ResNetFilters.fitting(len(sets[0]), params.resnet_width, params.resnet_epochs, params.resnet_rate,
-                                   shuffle_labels=labels == "shuffled")  # fmt: skip
-    report = recipe.train(*sets, seeds)
-    record(step=params.resnet_epochs, test_accuracy=report.test_accuracy[params.resnet_epochs])
-    for stage in range(len(report.chunk_means)):
-        early, late = report.turns(stage)
-        record(at={"stage": stage + 1}, smallest_chunk_cosine=report.smallest_chunk_cosine(stage), early_turn=early,
-               late_turn=late)  # fmt: skip
-
-
-@study.arm("double-descent", optional=True, tolerance=0.05, needs=lambda p: (f"data:{p.images}",),
-           uses=("images", "image_limit", "student_steps", "student_rate", "descent_widths", "descent_teachers"),
-           working_set=lambda p: 2.0 * 2**20)  # fmt: skip
-def double_descent(params, seeds, record):
-    """Test loss over width, of networks on images and on Gaussian inputs labelled by teachers of several sizes."""
-    sets = [load_images(params.images, split, limit=params.image_limit) for split in ("train", "test")]
-    training = injected.QuadraticTraining(params.student_steps, 200, params.student_rate)
-    points = injected.double_descent(
-        injected.labelled(*sets, seeds), seeds, widths=params.descent_widths, teachers=params.descent_teachers,
-        classes=sets[0].classes, training=training, teaching=training,
-    )  # fmt: skip
-    for point in points:
-        labels = "images" if point.teacher is None else f"FC({point.teacher})"
-        record(at={"labelled_by": labels, "width": point.width}, test_loss=point.test_loss,
-               width_accuracy=point.test_accuracy)  # fmt: skip
+from . import image_arms  # noqa: E402, F401 (the arms on real images register themselves with the study)

@@ -128,6 +128,16 @@ def expected_tangent(k: int, D: int, n: int, p_o: float, gamma: float, kappa: fl
     return math.sqrt(kappa * (D - k) * p_o * (1 - p_o) / (n * k * gamma**2))
 
 
+def class_weight_spread(positive: float | Tensor) -> float | Tensor:
+    """E[α_y²] of the weights α_y = 1/(2 Pr[y]): the factor by which balancing classes raises sampling variances."""
+    return (1 / positive + 1 / (1 - positive)) / 4
+
+
+def third_stage_rate(k: int, m: int, T: int) -> float:
+    """η⁽ᵗ⁾ = k²/(T m^{1/3}) of the theory for t > 2."""
+    return k**2 / (T * m ** (1 / 3))
+
+
 def cosine_of_tangent(tangent: float) -> float:
     return 1 / math.sqrt(1 + tangent**2)
 

@@ -124,8 +124,8 @@ class GeneralProblem:
     background: tuple[float, float] = (0.3, 0.5)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.relevant < self.patterns:
-            raise ValueError(f"{self.relevant} relevant of {self.patterns} patterns: there must be 1 ≤ k < D")
+        if not 1 <= self.relevant <= self.patterns:
+            raise ValueError(f"{self.relevant} relevant of {self.patterns} patterns: there must be 1 ≤ k ≤ D")
         if not 0 <= self.tie <= 1 or self.noise < 0 or self.coherence <= 0:
             raise ValueError("tie must lie in [0, 1], noise at or above 0, coherence above 0")
 
@@ -153,6 +153,22 @@ class GeneralProblem:
         return torch.cat(
             [torch.full((self.relevant,), self.rate), torch.linspace(low, high, self.patterns - self.relevant)]
         )
+
+    def class_statistics(self) -> tuple[float, float, float]:
+        """(p_min, γ₊, γ₋): the rarer class's share and E[yφ̃_i | y = v] of a relevant pattern, by the binomial law."""
+        k = self.relevant
+        law = [math.comb(k, c) * self.rate**c * (1 - self.rate) ** (k - c) for c in range(k + 1)]
+        shares = {v: sum(law[c] for c in range(k + 1) if (c in self.positive) == (v > 0)) for v in (1, -1)}
+        means = {v: sum(law[c] * c / k for c in range(k + 1) if (c in self.positive) == (v > 0)) for v in (1, -1)}
+        if min(shares.values()) == 0:
+            raise ValueError("one class is empty, so it has no statistics")
+        return min(shares.values()), means[1] / shares[1], -means[-1] / shares[-1]
+
+    @property
+    def gamma(self) -> float:
+        """γ = (γ₊ + γ₋)/2: half the gap between the classes' means."""
+        _, positive, negative = self.class_statistics()
+        return (positive + negative) / 2
 
     @property
     def scale(self) -> float:

@@ -158,14 +158,9 @@ def _examples_needed(m: Measurements) -> alt.LayerChart:
     line = base.mark_line().encode(y=alt.Y("examples:Q", title="log10 of n", scale=alt.Scale(domainMin=0)))
     used = pl.DataFrame({"value": [math.log10(n) for n in m.params.examples]})
     rule = alt.Chart(used).mark_rule(color="#d55e00", strokeDash=[4, 3]).encode(y="value:Q")
-    words = pl.DataFrame({"x": [1.5, 30], "y": [30.0, 2.6], "text": ["Theorem 8.17", "n of these runs"]})
-    left, right = (
-        alt.Chart(words[row : row + 1])
-        .mark_text(align=align, baseline="bottom")
-        .encode(x="x:Q", y="y:Q", text="text:N")
-        for row, align in ((0, "left"), (1, "right"))
-    )
-    return alt.layer(line, rule, left, right)
+    words = pl.DataFrame({"x": [18.5, 30.0], "y": [30.0, 2.6], "text": ["Theorem 8.17", "n of these runs"]})
+    label = alt.Chart(words).mark_text(align="right", baseline="bottom").encode(x="x:Q", y="y:Q", text="text:N")
+    return alt.layer(line, rule, label)
 
 
 @study.figure(
@@ -238,8 +233,8 @@ def trained(m: Measurements) -> alt.HConcatChart:
 @study.table(
     "condition-numbers",
     caption="Mean condition number of XᵀX for Gaussian X with its 95 % interval over seeds, the source's number (a "
-    "mean of 10 trials), the 5–95 % band of such means, the share of them below the source's number, and the value from "
-    "the edges of a large matrix's spectrum, which overestimates at d = 4.",
+    "mean of 10 trials), the 5–95 % band of such means, the share of them below the source's number, and the value "
+    "from the edges of a large matrix's spectrum, which overestimates at d = 4.",
 )
 def condition_numbers(m: Measurements) -> pl.DataFrame:
     rows = []
@@ -274,8 +269,7 @@ def _interval(values: Values, digits: int = 3) -> str:
 )
 def step_rules(m: Measurements) -> pl.DataFrame:
     n = m.params.compared_examples
-    kappa = float(m.rows("bound", arm="steps", rule="1/L", step=1)["value"].mean())
-    kappa = 1 / (1 - kappa)
+    kappa = float(m.final("condition", arm="steps", rule="1/L").array.mean())
     rows = []
     for rule in ("1/L", "2/(L+mu)", "chebyshev"):
         error = m.final("parameter_error", arm="steps", rule=rule).array

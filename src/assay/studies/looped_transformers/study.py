@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from assay import lab
 from assay.methods.looped_transformer import LoopedLinearTransformer, estimates, prompt_condition
@@ -42,6 +42,15 @@ class Params(lab.Params):
             raise ValueError("α must not be 0, where the parameter cannot be read off the output")
         return alpha
 
+    @model_validator(mode="after")
+    def _more_examples_than_dimensions(self) -> Params:
+        fewest = min(*self.examples, self.compared_examples // 2)  # trained weights are also tested on half of them
+        if fewest <= self.dim:
+            raise ValueError(
+                f"{fewest} examples in {self.dim} dimensions: every n (and compared_examples/2) must exceed d"
+            )
+        return self
+
 
 study = lab.Study(
     "looped-transformers",
@@ -53,7 +62,7 @@ study = lab.Study(
         "smoke": lab.Preset(seeds=3, cost="5 s", draws=400, train_steps=30, train_batch=32, train_pool=256,
                             test_prompts=200, arms=("trained",)),
         "laptop": lab.Preset(seeds=24, cost="1 min", fewer={"trained": 12}, arms=("trained",)),
-        "paper": lab.Preset(seeds=100, cost="5 min", fewer={"trained": 24}, train_steps=4000, train_batch=256,
+        "paper": lab.Preset(seeds=100, cost="5 min", fewer={"trained": 12}, train_steps=4000, train_batch=256,
                             train_pool=20_000, test_prompts=5000, arms=("trained",)),
     },
 )  # fmt: skip
@@ -209,6 +218,7 @@ def steps(params, seeds, record, *, rule):
     """Three rules for the step sizes on the same prompts, each run anew for every number of loops."""
     prompts = LinearVectorGeneration(params.compared_examples, params.dim, params.alpha).sample(seeds, "steps")
     matrix, condition = prompts.matrix(), prompt_condition(prompts.inputs).condition
+    record(condition=condition)
     for loops in range(params.compared_loops + 1):
         output = LoopedLinearTransformer(params.dim, loops, rule)(matrix)
         record(step=loops, parameter_error=prompts.parameter_error(output / params.alpha),
