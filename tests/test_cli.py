@@ -196,6 +196,8 @@ BAD_RUNS = {
     "no jobs": (["coin", "--jobs", "0"], "--jobs 0 is not allowed"),
     "unknown device": (["coin", "--device", "tpu"], "unknown device 'tpu' (allowed: cpu, cuda, auto)"),
     "no GPU": (["coin", "--device", "cuda"], "has no GPU"),
+    "all among others": (["coin", "all"], "'all' stands for every study, so it cannot be named together with others"),
+    "address of no cluster": (["coin", "--address", "tcp://x"], "say of which kind: --backend ray or --backend dask"),
 }
 
 
@@ -266,3 +268,49 @@ def test_bad_input_in_a_process_of_its_own(tmp_path):
     assert done.stderr.startswith("assay: unknown study 'nosuch'")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_without_a_name_a_preset_takes_the_studies_that_ran_it(assay, tmp_path):
+    where = ("--studies", str(tmp_path / "studies"), "--runs", str(tmp_path / "runs"))
+    shutil.copytree(Path(OUTSIDE) / "coin", tmp_path / "studies" / "coin")
+    shutil.copytree(Path(FIXTURES) / "choosy", tmp_path / "studies" / "choosy")
+    assert assay("run", "coin", "--preset", "smoke", *where)[0] == 0
+    assert assay("run", "choosy", "--preset", "laptop", "--jobs", "1", *where)[0] == 0
+    for names in ([], ["all"]):
+        status, out, _ = assay("claims", *names, "--preset", "smoke", "--json", *where)
+        assert (status, {row["study"] for row in json.loads(out)}) == (0, {"coin"})
+    _, out, _ = assay("claims", "--json", *where)
+    assert {row["study"] for row in json.loads(out)} == {"coin", "choosy"}
+    assert_refused(assay, "claims", "--preset", "paper", *where, says="no run with preset paper is stored in")
+    assert_refused(assay, "claims", "choosy", "--preset", "smoke", *where, says="no run of 'choosy' with preset smoke")
+    assert_refused(assay, "claims", "coin", "all", *where, says="'all' stands for every study with a run")
+
+
+def test_a_run_and_another_preset_contradict_each_other(assay, stored):
+    run = next((stored[0] / "coin" / "manifests").glob("*.json")).stem
+    where = ("claims", "coin", "--run", run, "--studies", OUTSIDE, "--runs", str(stored[0]))
+    assert_refused(assay, *where, "--preset", "laptop", says=f"run {run} has the preset smoke, not laptop")
+    assert assay(*where, "--preset", "smoke")[0] == 0
+
+
+def test_claims_are_saved_for_a_preset_as_it_is_and_nothing_else(assay, runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    where = ("--studies", OUTSIDE, "--runs", str(runs))
+    status, _, err = assay("claims", "--save", "--json", *where)
+    assert (status, "wrote results/coin.smoke.json" in err) == (0, True)
+    summary = json.loads((tmp_path / "results" / "coin.smoke.json").read_text())
+    assert (summary["seeds"], len(summary["claims"])) == (4, 2)
+    assert {"commit", "unit_seconds"} <= set(summary)
+    before = contents(tmp_path / "results")
+    assert assay("run", "coin", "--preset", "smoke", "--set", "bias=0.9", "--json", *where)[0] == 0
+    assert_refused(assay, "claims", "--save", *where, says="is not saved, because it had --set bias=0.9")
+    assert contents(tmp_path / "results") == before
+
+
+def test_a_benchmark_that_cannot_be_saved_says_so(tmp_path):
+    from assay import benchmarks
+    from assay.lab import UserError
+
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match="cannot write the result"):
+        benchmarks.save({"benchmark": "b", "device": "cpu"}, tmp_path / "file")

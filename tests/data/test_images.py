@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from assay.data import images
-from assay.data.images import DataUnavailable, available, conform, load_images, two_classes
+from assay.data.images import DataUnavailable, available, conform, load_images, obtainable, two_classes
 
 
 def png(array):
@@ -97,6 +97,17 @@ def test_an_unknown_set_is_not_asked_of_the_hub(monkeypatch):
         load_images("no-such-set")
     with pytest.raises(DataUnavailable):
         load_images("../mnist")
+
+
+def test_what_the_hub_serves_is_obtainable_and_the_hub_is_not_asked(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace())  # any call would raise
+    monkeypatch.setattr(images, "find_spec", lambda name: object())
+    assert obtainable("mnist") is None
+    assert available("mnist") is not None
+    assert obtainable("digits") is None
+    assert "hub is asked only for" in obtainable("faces")
+    monkeypatch.setattr(images, "find_spec", lambda name: None if name == "datasets" else object())
+    assert "assay[data]" in obtainable("mnist")
 
 
 class HubRows:

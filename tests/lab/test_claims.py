@@ -86,6 +86,12 @@ def test_fewer_than_three_seeds_are_undecided(count):
         assert (judgement.estimate, judgement.seeds) == (5, count)
 
 
+def test_a_value_that_is_not_finite_decides_nothing_with_few_seeds():
+    judgement = judged_every([math.nan, 1], seeds=2, low=0)
+    assert (judgement.verdict, judgement.reason) == ("undecided", "2 seeds, and a verdict needs 3")
+    assert judged_every([math.nan, 1, 1], seeds=3, low=0).reason == "a value is not finite"
+
+
 def test_every_counts_seeds_and_not_rows():
     assert judged_every([5] * 100, seeds=2, low=0).verdict == "undecided"
     assert judged_every([5] * 100, seeds=3, low=0).verdict == "holds"

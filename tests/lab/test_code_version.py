@@ -34,6 +34,7 @@ def version(coin_copy, outside_folder):
         return code_version(discovery.find("coin", str(folder)).module)
 
     of.code = code
+    of.folder = coin_copy
     return of
 
 
@@ -91,6 +92,22 @@ def test_presets_defaults_and_words_are_in_the_address_and_not_in_the_code(versi
     ):
         assert old in code
         assert version(study=code.replace(old, new)) == version()
+
+
+def test_a_constant_of_the_parameters_counts_and_an_annotated_field_does_not(version):
+    def with_line(line):
+        field = 'tosses: int = Field(1000, ge=10, description="tosses per seed")\n'
+        code = version.code.replace(field, f"{field}    {line}\n")
+        return version(study=code.replace("from pydantic", "from typing import ClassVar\n\nfrom pydantic"))
+
+    constants = ("_SIDES = 2", "_SIDES = 3", "SIDES: ClassVar[int] = 2", "SIDES: ClassVar[int] = 3")
+    assert len({with_line(""), *(with_line(constant) for constant in constants)}) == 5
+    assert with_line("sides: int = 2") == with_line("sides: int = 3") == with_line("")
+
+
+def test_a_new_version_of_the_package_reruns_nothing(version):
+    study = discovery.find("coin", str(version.folder()))
+    assert "assay" not in _closure(study.module, ("assay",))
 
 
 def test_code_in_the_parameters_counts(version):

@@ -59,6 +59,18 @@ def test_best_takes_the_largest_of_a_curve():
     assert m.best("accuracy").by_seed == {0: 0.8}
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_the_best_of_a_diverged_curve_is_not_a_number(bad):
+    heights = {0: [0.1, bad, 0.9], 1: [0.1, 0.2, 0.3], 2: [0.2, 0.2, 0.2]}
+    m = measurements(
+        [("a", "s", seed, step, "accuracy", v) for seed, vs in heights.items() for step, v in enumerate(vs)]
+    )
+    best = m.best("accuracy")
+    assert math.isnan(best.by_seed[0])
+    assert (best.by_seed[1], best.by_seed[2]) == (0.3, 0.2)
+    assert best.at_least(0).verdict == best.at_most(1).verdict == "undecided"
+
+
 def test_curve_is_sorted_by_seed_and_step():
     m = measurements([("a", "s", seed, step, "loss", 10 * seed + step) for seed in (1, 0) for step in (2, 0, 1)])
     assert m.curve("loss")["value"].to_list() == [0, 1, 2, 10, 11, 12]
@@ -127,9 +139,17 @@ def test_rows_select_by_value_by_list_and_by_absence(m):
     assert set(m.rows(["accuracy", "rank"])["metric"]) == {"accuracy", "rank"}
 
 
-@pytest.mark.parametrize("where", [{"arm": "forest"}, {"colour": "red"}, {"step": 99}, {"arm": []}])
-def test_what_was_not_measured_says_so(m, where):
-    with pytest.raises(NotMeasured, match=r"nothing was measured (for|with a column 'colour')"):
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ({"arm": "forest"}, "the arm 'forest' did not run"),
+        ({"colour": "red"}, "nothing was measured with a column 'colour'"),
+        ({"step": 99}, "nothing was measured for metric accuracy, step 99"),
+        ({"arm": []}, "nothing was measured for"),
+    ],
+)
+def test_what_was_not_measured_says_so(m, where, says):
+    with pytest.raises(NotMeasured, match=says):
         m.rows("accuracy", **where)
 
 

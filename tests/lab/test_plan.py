@@ -12,6 +12,7 @@ from assay.lab import UserError, discovery
 from assay.lab.chunks import MAX_CHUNK, chunk_size, chunks
 from assay.lab.execute import execute
 from assay.lab.plan import Request, make_plan
+from assay.lab.requirements import missing_requirement
 
 
 def keys(plan, arm=None):
@@ -166,6 +167,31 @@ def test_extras_and_data_are_needs_too(bench, monkeypatch, needs, reason):
     study = bench.study("choosy")
     monkeypatch.setitem(study.arms, "needy", dataclasses.replace(study.arms["needy"], optional=False, needs=needs))
     assert bench.plan("choosy").skipped["needy"].startswith(reason)
+
+
+def test_a_need_may_be_a_plain_string(bench, monkeypatch):
+    study = bench.study("choosy")
+    monkeypatch.setitem(study.arms, "needy", dataclasses.replace(study.arms["needy"], optional=False, needs="gpu"))
+    assert bench.plan("choosy").skipped == {"needy": "it needs a GPU (--device cuda)"}
+    with pytest.raises(ValueError, match=r"unknown extra 'luck' .*allowed: llm, data, cluster, web"):
+        missing_requirement("extra:luck", "cpu")
+
+
+def test_data_that_the_hub_could_serve_is_no_missing_need(monkeypatch):
+    monkeypatch.delenv("ASSAY_DATA", raising=False)
+    monkeypatch.setattr("assay.data.images.find_spec", lambda name: object())
+    assert missing_requirement(("data:mnist",), "cpu") is None
+    assert "the hub is asked only for" in missing_requirement(("data:faces",), "cpu")
+    monkeypatch.setattr("assay.data.images.find_spec", lambda name: None)
+    assert "assay[data]" in missing_requirement(("data:mnist",), "cpu")
+
+
+def test_a_point_named_twice_is_one_unit(bench, monkeypatch):
+    study = bench.study("choosy")
+    twice = dataclasses.replace(study.arms["linear"], over={"setting": ["plain", "wide", "plain"]})
+    units = bench.plan("choosy").units
+    monkeypatch.setitem(study.arms, "linear", twice)
+    assert bench.plan("choosy").units == units
 
 
 def test_an_unknown_need_is_the_authors_mistake(bench, monkeypatch):

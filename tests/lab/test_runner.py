@@ -6,18 +6,22 @@ import contextlib
 import dataclasses
 import json
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 import torch
 
-from assay.lab import UserError, results
+from assay.lab import NotMeasured, UserError, results
 from assay.lab.backends import check_backend, default_jobs, pick_device
+from assay.lab.execute import _commit, _processor
 from assay.lab.runner import Options, _jobs
 
 UNITS = 14
@@ -193,15 +197,17 @@ def test_a_claim_outside_its_domain_is_not_run(bench):
     assert found["N1"].row()["set"] == {"level": "3"}
 
 
-def test_an_ambiguous_claim_names_itself(bench, monkeypatch):
+def test_an_ambiguous_claim_is_not_judged_and_spares_the_others(bench, monkeypatch):
     from assay.lab.claims import Claim
 
     study = bench.study("faulty")
     claim = Claim("C9", "s", "s", lambda m: m.final("value_of").at_least(0), {})
     monkeypatch.setitem(study.claims, "C9", claim)
     result = bench.run("faulty")
-    with pytest.raises(UserError, match=r"claim C9 asks an ambiguous question: .*choose one by"):
-        results.findings(bench.store("faulty"), study, result.manifest)
+    found = {f.claim.id: f.judgement for f in results.findings(bench.store("faulty"), study, result.manifest)}
+    assert found["C9"].verdict == "not run"
+    assert re.match(r"it could not be judged: AmbiguousQuery: .*choose one by", found["C9"].reason)
+    assert found["C1"].verdict == "holds"
 
 
 def test_an_interrupted_run_says_so_and_keeps_what_it_had(bench, monkeypatch):
@@ -248,7 +254,7 @@ def test_the_table_keeps_what_the_arm_recorded(bench):
     (note,) = loaded.notes(k=1)
     assert note["drift"] == 3**0.5
     assert loaded.params.units == 2
-    assert result.manifest["versions"].startswith("Python ")
+    assert result.manifest["versions"].startswith(f"assay {version('assay')}, Python ")
 
 
 def test_a_left_out_arm_is_one_line_and_its_claims_are_not_run(bench, monkeypatch):
@@ -259,7 +265,7 @@ def test_a_left_out_arm_is_one_line_and_its_claims_are_not_run(bench, monkeypatc
     assert result.manifest["status"] == "complete"
     found = {f.claim.id: f.judgement for f in results.findings(bench.store("choosy"), study, result.manifest)}
     assert found["C1"].verdict == "holds"
-    assert (found["N1"].verdict, found["N1"].reason) == ("not run", "nothing was measured for metric norm, arm needy")
+    assert (found["N1"].verdict, found["N1"].reason) == ("not run", "the arm 'needy' did not run")
 
 
 def test_small_plans_run_in_process_and_large_ones_on_workers(bench):
@@ -293,10 +299,76 @@ def test_backends_and_devices_are_checked_before_anything_is_written(bench, monk
 
 
 def test_a_summary_is_written_from_a_run(bench, tmp_path):
-    manifest = bench.run("faulty", arms="sound").manifest
-    found = results.findings(bench.store("faulty"), bench.study("faulty"), manifest)
-    path = results.save_summary(tmp_path / "results", manifest, found)
+    manifest = bench.run("choosy").manifest
+    store, study = bench.store("choosy"), bench.study("choosy")
+    found = results.findings(store, study, manifest)
+    path = results.save_summary(tmp_path / "results", store, study, manifest, found)
     summary = json.loads(path.read_text())
-    assert path.name == "faulty.smoke.json"
+    assert path.name == "choosy.smoke.json"
     assert summary["claims"] == [finding.row() for finding in found]
-    assert (summary["study"], summary["seeds"], summary["computed"]) == ("faulty", 3, 1)
+    assert (summary["study"], summary["seeds"], summary["computed"]) == ("choosy", 3, 4)
+    assert summary["commit"] == manifest["commit"]
+    seconds = sum(note["seconds"] for note in bench.load("choosy", manifest).notes())
+    assert summary["unit_seconds"] == pytest.approx(seconds, abs=1e-3)
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match="cannot write the summary"):
+        results.save_summary(tmp_path / "file", store, study, manifest, found)
+
+
+def test_only_a_whole_run_of_a_preset_is_saved(bench, tmp_path):
+    store, study = bench.store("choosy"), bench.study("choosy")
+
+    def refused(manifest, why):
+        with pytest.raises(UserError, match=f"is not saved, because {why}"):
+            results.save_summary(tmp_path / "results", store, study, manifest, [])
+
+    refused(bench.run("choosy", overrides={"dim": "5"}).manifest, "it had --set dim=5;")
+    refused(bench.run("choosy", arms="+extra").manifest, r"it had --arms \+extra;")
+    whole = bench.run("choosy", seeds=4).manifest
+    results.check_quotable(store, study, whole)
+    old = {key: value for key, value in whole.items() if key not in ("asked_arms", "preset_seeds")}
+    results.check_quotable(store, study, old)
+    refused({**old, "arms": ["double"]}, "it had --arms double;")
+    store.discard(whole["units"][0]["key"])
+    refused(whole, "1 of its 4 units are not stored;")
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_manifest_keeps_what_was_asked_for(bench):
+    plain, asked = bench.run("choosy").manifest, bench.run("choosy", seeds=3, arms="double").manifest
+    assert (plain["seeds"], plain["preset_seeds"], plain["asked_arms"]) == (None, 3, None)
+    assert (asked["seeds"], asked["preset_seeds"], asked["asked_arms"]) == (3, 3, "double")
+    assert results.seeds_used(plain) == results.seeds_used(asked) == 3
+
+
+def test_a_run_with_parameters_that_the_study_no_longer_has_still_loads(bench):
+    manifest = bench.run("choosy").manifest
+    renamed = {**manifest["params"], "depth": 3}
+    del renamed["rate"]
+    old = {**manifest, "params": renamed, "settings": {"wide": {**renamed, "width": 64}}}
+    loaded = bench.load("choosy", old)
+    assert (loaded.params.dim, loaded.params.rate, loaded.params_of("wide").width) == (4, 0.1, 64)
+    with pytest.raises(NotMeasured, match="the setting 'plain' was not part of the run"):
+        loaded.params_of("plain")
+
+
+def test_the_machine_is_its_processor_and_cores(tmp_path):
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nmodel name\t: A Fine CPU @ 2 GHz\nprocessor\t: 1\nmodel name\t: Another\n")
+    assert _processor(info) == f"A Fine CPU @ 2 GHz, {default_jobs()} cores"
+    fallback = platform.processor() or platform.machine()
+    assert _processor(tmp_path / "none") == f"{fallback}, {default_jobs()} cores"
+
+
+def test_the_commit_is_that_of_a_checkout_of_this_project(tmp_path):
+    inside = tmp_path / "lib" / "assay"
+    inside.mkdir(parents=True)
+    assert _commit(inside) == "not a checkout"
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    assert _commit(inside) == "not a checkout"
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "another"\n')
+    assert _commit(inside) == "not a checkout"
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "assay"\n')
+    assert len(_commit(inside)) == 40

@@ -145,6 +145,18 @@ def test_leftovers_are_swept_unless_their_writer_lives(full):
     assert [path.name for path in full.units.iterdir()] == [KEY]
 
 
+def test_half_written_manifests_of_dead_runs_are_swept(store):
+    gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    gone.wait()
+    dead = store.manifests / f".tmp-1-a.json-{gone.pid}"
+    alive = store.manifests / f".tmp-2-b.json-{os.getpid()}"
+    for path in (dead, alive):
+        path.write_text("{")
+    store.sweep_leftovers()
+    assert list(store.manifests.iterdir()) == [alive]
+    assert store.manifest_ids() == []
+
+
 def test_locks_hold_across_processes_and_die_with_their_holder(store):
     # Only the kernel's lock is at stake, so the other process does without the lab and its imports.
     script = (

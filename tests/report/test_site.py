@@ -10,7 +10,9 @@ from html.parser import HTMLParser
 import altair as alt
 import pytest
 
-from assay.lab import UserError
+from assay.lab import UserError, discovery, results
+from assay.report import overview
+from assay.report import page as pages
 from assay.report import site as report
 
 PAGES = ("index.html", "coin.html", "gallery.html")
@@ -74,7 +76,7 @@ def test_verdicts_are_words_and_not_only_colours(site):
     for verdict in ("2 hold", "1 fails", "1 undecided", "1 not run"):
         assert f"</span> {verdict}</span>" in text
     assert "3 of 3 seeds have no finite value" in text
-    assert "nothing was measured for metric value, arm extra" in text
+    assert "the arm &#39;extra&#39; did not run" in text
     assert text.count('<svg class="interval"') == 4
 
 
@@ -108,7 +110,7 @@ def test_figures_are_exported_and_a_missing_arm_leaves_a_note(site):
         for kind, start in SIGNATURES.items():
             assert (site.folder / "gallery" / f"{name}.{kind}").read_bytes().startswith(start)
     assert not list((site.folder / "gallery").glob("absent.*"))
-    assert "not drawn: nothing was measured for metric value, arm extra" in site.text("gallery.html")
+    assert "not drawn: the arm &#39;extra&#39; did not run" in site.text("gallery.html")
     assert any("absent not drawn" in sentence for sentence in site.said)
 
 
@@ -200,3 +202,48 @@ def test_a_run_with_units_missing_says_so(tmp_path, run_study, coin_folder):
     report.write([(study, store, manifest)], tmp_path / "out", formats=(), say=print)
     text = (tmp_path / "out" / "coin.html").read_text()
     assert "1 of 2 units of this run are not stored" in text
+
+
+def test_the_command_that_makes_a_run_again_has_what_was_given(tmp_path, run_study, coin_folder):
+    def command(**request):
+        study, _, manifest = run_study(coin_folder.parent, "coin", tmp_path / "runs", preset="smoke", **request)
+        return overview.command(study, manifest), manifest
+
+    start = "assay run coin --preset smoke"
+    plain, manifest = command()
+    assert plain == start
+    assert command(seeds=4)[0] == f"{start} --seeds 4"  # also where it is the preset's own number
+    assert command(seeds=5, arms="+tossed")[0] == f"{start} --seeds 5 --arms +tossed"
+    # Manifests from before these were kept: the seeds in use, and no word on the arms.
+    study = discovery.find("coin", str(coin_folder.parent))
+    old = {key: value for key, value in manifest.items() if key not in ("preset_seeds", "asked_arms")}
+    assert overview.command(study, {**old, "seeds": 4}) == start
+    assert overview.command(study, {**old, "seeds": 6}) == f"{start} --seeds 6"
+
+
+def test_changed_parameters_are_noticed_and_resolved_ones_are_not(tmp_path, run_study, coin_folder):
+    studies = tmp_path / "studies"
+    shutil.copytree(coin_folder, studies / "coin", ignore=shutil.ignore_patterns("__pycache__"))
+    path = studies / "coin" / "study.py"
+    field = '    images: str = Field("auto", description="resolved by the machine")\n'
+    validator = (
+        '\n    @pydantic.field_validator("images")\n    @classmethod\n    def found(cls, value):\n'
+        '        return os.environ["COIN_IMAGES"] if value == "auto" else value\n'
+    )
+    text = path.read_text().replace("\n\n\nstudy = ", f"\n{field}{validator}\n\nstudy = ")
+    path.write_text(text.replace("from pydantic", "import os\n\nimport pydantic\nfrom pydantic", 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COIN_IMAGES", "mnist")
+        study, store, manifest = run_study(studies, "coin", tmp_path / "runs", preset="smoke")
+        assert manifest["params"]["images"] == "mnist"
+        patch.setenv("COIN_IMAGES", "digits")
+        assert pages._notices(study, store, manifest) == []
+        assert results.load(store, study, manifest).params.images == "mnist"
+        for changed in ({"tosses": 401}, {"depth": 3}):
+            (notice,) = pages._notices(study, store, {**manifest, "params": {**manifest["params"], **changed}})
+            assert "parameters have changed" in notice
+        renamed = {**manifest, "set": {"depth": "3"}, "params": {**manifest["params"], "depth": 3}}
+        (notice,) = pages._notices(study, store, renamed)
+        assert "parameters have changed" in notice
+        report.write([(study, store, renamed)], tmp_path / "out", formats=(), say=print)
+    assert "no longer a parameter of the study" in (tmp_path / "out" / "coin.html").read_text()

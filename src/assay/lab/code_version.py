@@ -91,7 +91,7 @@ def _without_values(statement: ast.stmt) -> ast.stmt | None:
 
 
 def _is_field(part: ast.stmt) -> bool:
-    """A parameter is annotated; a plain constant or a ClassVar of the class is code."""
+    """A parameter is annotated; a plain or private constant and a ClassVar are code."""
     return isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.unparse(part.annotation)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import re
 import subprocess
@@ -21,7 +20,7 @@ import polars as pl
 
 import assay
 
-from .backends import prepare_process
+from .backends import default_jobs, prepare_process
 from .discovery import find
 from .params import ParamsView
 from .plan import Unit
@@ -112,7 +111,7 @@ def _processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     with contextlib.suppress(OSError):
         names = re.findall(r"^model name\s*:\s*(.+?)\s*$", cpuinfo.read_text(), re.MULTILINE)
         model = names[0] if names else model
-    return f"{model}, {os.cpu_count()} cores"
+    return f"{model}, {default_jobs()} cores"
 
 
 def _commit(here: Path = Path(__file__).parent) -> str:

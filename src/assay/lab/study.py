@@ -128,7 +128,8 @@ class Study:
         paper: float | str | None = None,
     ) -> Callable[[Callable[[Measurements], Judgement]], Callable[[Measurements], Judgement]]:
         """Register ``function(measurements) -> Judgement``. ``when`` maps a description of the claim's domain to a
-        predicate on the parameters (of ``setting``, when the claim is about one); ``printed`` carries the source's wrong statement where ours corrects it."""
+        predicate on the parameters, those of ``setting`` when the claim is about one. ``printed`` carries the source's
+        wrong statement where ours corrects it."""
 
         def register(function: Callable[[Measurements], Judgement]) -> Callable[[Measurements], Judgement]:
             _new(self.claims, id, "claim")
@@ -188,11 +189,11 @@ class Study:
 
 
 def _judge(claim: Claim, measurements: Measurements) -> Judgement:
-    params = measurements.params_of(claim.setting) if claim.setting else measurements.params
-    for domain, predicate in claim.when.items():
-        if not predicate(params):
-            return not_run(f"the claim is about {domain}")
     try:
+        params = measurements.params_of(claim.setting) if claim.setting else measurements.params
+        for domain, predicate in claim.when.items():
+            if not predicate(params):
+                return not_run(f"the claim is about {domain}")
         return claim.judge(measurements)
     except NotMeasured as error:
         return not_run(str(error))

@@ -149,7 +149,7 @@ study = lab.Study(
             },
         ),
         "laptop": lab.Preset(
-            seeds=8, cost="4 min", samples=20_000, test_samples=5_000, half_width=100, steps=300,
+            seeds=8, cost="5 min", samples=20_000, test_samples=5_000, half_width=100, steps=300,
             code_patterns=150, code_relevant=50, mixtures=("100-4", "25-4"), mixture_samples=4_000,
             mixture_epochs=(0, 30, 50), image_limit=5_000, student_steps=500, resnet_width=16, resnet_limit=5_000,
             descent_widths=(1, 2, 3, 4, 6, 9, 13, 20, 30, 50), descent_teachers=(9, 50),
@@ -276,7 +276,7 @@ def random_features(params, seeds, record, *, setting, inputs):
 def _record_heads(params, seeds, record, inputs, heads, after):
     problem, stages, train, test = _experiment(params, seeds, inputs)
     nets = emerge(initialise(seeds, stages, problem.features), *train, stages)
-    fit = replace(network_fit(params), weight_rate=0.0)
+    fit = replace(network_fit(params), weight_rate=0.0, every=params.steps, early=())  # the end is what counts
     for head in heads:
         features = features_of(nets[after], head, like=nets[1], inputs=train[0])
         _record_curve(record, train_head(features, *train, fit, seeds), test, train, {"head": head})
