@@ -236,8 +236,8 @@ def _alive(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:
-        pass
+    except PermissionError:  # it is another user's
+        return True
     return True
 
 
