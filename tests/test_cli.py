@@ -314,3 +314,16 @@ def test_a_benchmark_that_cannot_be_saved_says_so(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match="cannot write the result"):
         benchmarks.save({"benchmark": "b", "device": "cpu"}, tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("run", "coin", "--seeds", "abc"), "Invalid value for '--seeds'"),
+        (("run", "coin", "--nosuch"), "No such option: --nosuch"),
+        (("run",), "Missing argument"),
+        (("nosuch",), "No such command 'nosuch'"),
+    ],
+)
+def test_what_the_parser_refuses_is_one_sentence_too(assay, arguments, says):
+    assert_refused(assay, *arguments, says=says)

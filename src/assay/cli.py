@@ -38,13 +38,28 @@ _DEFAULT_RUNS = Path("runs")
 def main() -> None:
     """Run the command line; bad input gets one sentence and exit status 2."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except UserError as error:
         print(f"assay: {error}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:
+        # A usage error of the parser (an unknown option, a number that is none), known by its shape: the parser's
+        # own classes moved between releases. Called without arguments, its message is the help text.
+        if type(error).__name__ == "Abort":
+            sys.exit(130)
+        if not hasattr(error, "format_message"):
+            raise
+        message = error.format_message()
+        context = getattr(error, "ctx", None)
+        if message.lstrip().startswith("Usage") or not message:
+            print(message or (context.get_help() if context else ""), file=sys.stderr)
+        else:
+            where = f"; see '{context.command_path} --help'" if context else ""
+            print(f"assay: {message.rstrip('.')}{where}", file=sys.stderr)
+        sys.exit(2)
 
 
 @app.command("list")

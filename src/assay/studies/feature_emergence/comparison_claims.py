@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements
+from assay.lab import Judgement, Measurements, Values
 
 from .claims import INTERVAL, PARITY, STRUCTURED, accuracy_of
 from .study import TUNED, study
@@ -179,7 +179,7 @@ def interval_unstructured_plain(m: Measurements) -> Judgement:
     return m.final("test_accuracy", arm="network", setting="interval", inputs="uniform").at_least(0.97)
 
 
-for _number, _method, _setting in (
+for _number, _comparator, _setting in (
     (3, "ntk", "parity"),
     (4, "random-features", "parity"),
     (5, "ntk", "interval"),
@@ -188,14 +188,15 @@ for _number, _method, _setting in (
 
     @study.claim(
         f"N{_number}",
-        f"no optimizer and rate of the grid beats the chosen one of {_method} on {_setting} "
+        f"no optimizer and rate of the grid beats the chosen one of {_comparator} on {_setting} "
         "by more than 1.5 points on tuning seeds",
         source="control: the baselines are tuned",
     )
-    def tuned(m: Measurements, method: str = _method, setting: str = _setting) -> Judgement:
+    def tuned(m: Measurements, comparator: str = _comparator, setting: str = _setting) -> Judgement:
         params = m.params_of(setting)
-        chosen = params.ntk if method == "ntk" else params.random_features  # type: ignore[attr-defined]
-        where = {"arm": "tuning", "setting": setting, "method": method}
-        values = {c: m.final("validation_accuracy", candidate=c, **where) for c in {*TUNED, chosen}}
-        best = max(values.values(), key=lambda each: float(each.array.mean()))
-        return (values[chosen] - best).named("chosen − best of the grid").at_least(-0.015)
+        chosen = params.ntk if comparator == "ntk" else params.random_features  # type: ignore[attr-defined]
+        where = {"arm": "tuning", "setting": setting, "comparator": comparator}
+        values = {c: m.final("validation_accuracy", candidate=c, **where).by_seed for c in {*TUNED, chosen}}
+        # Against the best of each seed, which flatters the grid by its noise: the harder test of the choice.
+        gaps = {seed: own - max(each[seed] for each in values.values()) for seed, own in values[chosen].items()}
+        return Values(gaps, "chosen − best of the grid").at_least(-0.015)

@@ -15,30 +15,30 @@ from . import theory
 from .setup import problem_of
 from .study import SETTINGS, study
 
-_METHODS = {"network": "network", "ntk": "NTK", "random-features": "random features"}
+_COMPARED = {"network": "network", "ntk": "NTK", "random-features": "random features"}
 _INPUTS = {"structured": "structured inputs", "uniform": "no structure"}
 
 
 @study.figure(
     "accuracy",
     caption="Test accuracy over training with structured inputs and without (mean and 95 % interval over seeds). "
-    "Parity: the network reaches 100 %; the fixed-feature methods stay near two reference lines, the best threshold "
+    "Parity: the network reaches 100 %; the fixed-feature arms stay near two reference lines, the best threshold "
     "on the count of relevant patterns and a predictor that solves the structured half alone; without structure "
     "nothing is learned. Interval labels: the NTK catches up, and structure hardly matters.",
 )
 def accuracy(m: Measurements) -> alt.HConcatChart:
-    rows = m.rows("test_accuracy", arm=list(_METHODS), setting=["parity", "interval"], inputs=list(_INPUTS))
+    rows = m.rows("test_accuracy", arm=list(_COMPARED), setting=["parity", "interval"], inputs=list(_INPUTS))
     shown = rows.with_columns(
-        method=pl.col("arm").replace_strict(_METHODS), structure=pl.col("inputs").replace_strict(_INPUTS)
+        compared=pl.col("arm").replace_strict(_COMPARED), structure=pl.col("inputs").replace_strict(_INPUTS)
     )
-    frame = charts.summarise(shown, "setting", "method", "structure", "step")
+    frame = charts.summarise(shown, "setting", "compared", "structure", "step")
     parts = []
     for setting, reference in (("parity", _references(m)), ("interval", {})):
         chart: Any = charts.band(
             frame.filter(setting=setting),
             x="step",
             y="test accuracy",
-            colour="method",
+            colour="compared",
             dash="structure",
             domain=(0.4, 1.02),
             title=f"{setting} labels",
@@ -159,12 +159,12 @@ def tuning(m: Measurements) -> alt.HConcatChart:
         optimizer=pl.col("candidate").str.split(" ").list.get(0),
         rate=pl.col("candidate").str.split(" ").list.get(1).cast(pl.Float64),
     )
-    frame = charts.summarise(rows, "setting", "method", "optimizer", "rate", "candidate")
+    frame = charts.summarise(rows, "setting", "comparator", "optimizer", "rate", "candidate")
     parts = []
-    for (setting, method), group in frame.group_by("setting", "method", maintain_order=True):
+    for (setting, comparator), group in frame.group_by("setting", "comparator", maintain_order=True):
         params: Any = m.params_of(str(setting))
-        chosen = params.ntk if method == "ntk" else params.random_features
-        base = alt.Chart(group, width=190, height=180, title=f"{_METHODS[str(method)]}, {setting}").encode(
+        chosen = params.ntk if comparator == "ntk" else params.random_features
+        base = alt.Chart(group, width=190, height=180, title=f"{_COMPARED[str(comparator)]}, {setting}").encode(
             x=alt.X("rate:Q", scale=alt.Scale(type="log"), title="rate"),
             y=alt.Y("mean:Q", title="validation accuracy", scale=alt.Scale(domain=[0.4, 1.0])),
             color=alt.Color("optimizer:N", title=None),
@@ -273,13 +273,13 @@ _ROWS = (
 
 
 @study.table(
-    "methods",
-    caption="Accuracy in percent (95 % interval over seeds) and largest cosine of the compared methods in every "
+    "compared",
+    caption="Accuracy in percent (95 % interval over seeds) and largest cosine of the compared arms in every "
     "setting, with the source's numbers beside ours. Sizes differ from the source's in the laptop preset. The NTK and "
     "random features were tuned on balanced parity and on interval labels, and use those rates in the other settings. "
     "The source has one kind of one-step head, the raw one.",
 )
-def methods(m: Measurements) -> pl.DataFrame:
+def compared(m: Measurements) -> pl.DataFrame:
     rows = []
     for setting in SETTINGS:
         for arm, inputs, extra in _ROWS:
@@ -295,7 +295,7 @@ def methods(m: Measurements) -> pl.DataFrame:
             rows.append(
                 {
                     "setting": setting,
-                    "method": f"{arm} ({head})" if arm == "one-step" else arm,
+                    "arm": f"{arm} ({head})" if arm == "one-step" else arm,
                     "inputs": inputs,
                     "train %": _percent(train),
                     "paper train": m.paper_value(metric="train", **printed),
@@ -317,7 +317,7 @@ def _percent(values: Any) -> str:
 
 
 def _cosine(m: Measurements, arm: str, setting: str, inputs: str) -> float | None:
-    """Largest cosine of the features a method uses: trained (network), at initialisation, after one or two steps."""
+    """Largest cosine of the features an arm uses: trained (network), at initialisation, after one or two steps."""
     steps = {"random-features": 0, "one-step": 1, "two-step": 2}
     try:
         if arm == "network":
