@@ -104,8 +104,7 @@ def _units(study: Study, arm: Arm, point: dict[str, Any], params: Params, count:
 
 def _chosen_arms(study: Study, request: Request) -> tuple[list[str], set[str]]:
     """The arms that run, in the study's order, and those that were asked for by name."""
-    preset = study.preset(request.preset)
-    default = {n for n, arm in study.arms.items() if (not arm.optional or n in preset.arms) and n not in preset.skip}
+    default = study.usual_arms(request.preset)
     if not request.arms:
         return [name for name in study.arms if name in default], set()
     words = [word.strip() for word in request.arms.split(",") if word.strip()]

@@ -110,9 +110,11 @@ def asked_arms(study: Study, manifest: Mapping[str, Any]) -> str | None:
     if "asked_arms" in manifest:
         asked: str | None = manifest["asked_arms"]
         return asked
-    preset = study.preset(manifest["preset"])
-    usual = {name for name, arm in study.arms.items() if not arm.optional or name in preset.arms} - set(preset.skip)
-    return None if set(manifest["arms"]) == usual - set(manifest["skipped"]) else ",".join(manifest["arms"])
+    return (
+        None
+        if set(manifest["arms"]) == study.usual_arms(manifest["preset"]) - set(manifest["skipped"])
+        else ",".join(manifest["arms"])
+    )
 
 
 def check_quotable(store: Store, study: Study, manifest: Mapping[str, Any]) -> None:

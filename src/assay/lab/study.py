@@ -157,6 +157,11 @@ class Study:
             raise unknown("preset", name, self.presets)
         return self.presets[name]
 
+    def usual_arms(self, preset: str) -> set[str]:
+        """The arms that a preset runs when nobody chooses: all but the optional ones it does not ask for."""
+        chosen = self.preset(preset)
+        return {n for n, arm in self.arms.items() if not arm.optional or n in chosen.arms} - set(chosen.skip)
+
     def resolve(self, preset: str, overrides: Mapping[str, Any], setting: str | None = None) -> Params:
         """The parameters under a preset, ``--set`` overrides and, when given, a named setting.
 

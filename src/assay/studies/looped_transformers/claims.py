@@ -11,13 +11,12 @@ import polars as pl
 
 from assay.lab import Every, Judgement, Measurements, Values
 
-from . import theory
+from . import theory, trained_claims  # noqa: F401 (the claims on training register themselves)
 from .study import OTHER_INPUTS, study
 
 EXACT = 1e-12
 SOURCE_SIZE = {"d = 4": lambda p: p.dim == 4}
 FOUR_SIZES = {"d = 4 and n = 16, 32, 64, 128": lambda p: p.dim == 4 and tuple(p.examples) == (16, 32, 64, 128)}
-EXTENSION = "Extension: the source trains nothing"
 
 
 FLOOR = 1e-26  # of squared errors: below it float64 rounding, and no longer gradient descent, is measured
@@ -266,16 +265,33 @@ def gap_widens(m: Measurements) -> Judgement:
     return (many - few).named("steepness beyond the bound, n = 128 − n = 16").above(0)
 
 
+AT_200 = {**FOUR_SIZES, "200 loops": lambda p: p.loops == 200}
+
+
+def _share_above_bound(m: Measurements, metric: str) -> Judgement:
+    bound = m.final("condition", arm="convergence", examples=128).map(lambda kappa: float(np.exp(-200 / kappa)))
+    above = (m.final(metric, arm="convergence", examples=128) - bound).map(lambda gap: float(gap > 0))
+    return above.named("share of trials above the bound at t = 200").at_least(0.5)
+
+
 @study.claim(
     "C6g",
     "after 200 loops at n = 128 plain descent in float64 stands still above e^{−t/κ}: this is what narrows the gap",
     source="Figure 8.1 in floating point, θ ← θ − η(XᵀXθ − Xᵀy)",
-    when={**FOUR_SIZES, "200 loops": lambda p: p.loops == 200},
+    when=AT_200,
 )
 def float_floor(m: Measurements) -> Judgement:
-    bound = m.final("condition", arm="convergence", examples=128).map(lambda kappa: float(np.exp(-200 / kappa)))
-    above = (m.final("descent_squared_error", arm="convergence", examples=128) - bound).map(lambda gap: float(gap > 0))
-    return above.named("share of trials above the bound at t = 200").at_least(0.5)
+    return _share_above_bound(m, "descent_squared_error")
+
+
+@study.claim(
+    "C6h",
+    "so does the transformer's own trajectory in most trials",
+    source="Figure 8.1 in floating point; the transformer forms residuals first",
+    when=AT_200,
+)
+def float_floor_of_transformer(m: Measurements) -> Judgement:
+    return _share_above_bound(m, "squared_error")
 
 
 @study.claim(
@@ -319,51 +335,6 @@ def rules_keep_bounds(m: Measurements) -> Judgement:
 @study.claim("C8d", "a step of 1.9/L still converges", source="Lemma 8.23 asks for η ≤ 1/L; η < 2/L suffices")
 def below_limit(m: Measurements) -> Judgement:
     return m.final("parameter_error", arm="step-limit", rule="1.9/L").at_most(1e-6)
-
-
-def _trained(m: Measurements, metric: str, free: str, start: str, loss: str, who: str = "trained", times: int = 1):
-    n, loops = m.params.compared_examples, m.params.train_loops
-    where = {"arm": "trained", "free": free, "start": start, "loss": loss, "tested": n, "who": who}
-    return m.at(metric, times * loops, **where)
-
-
-def _against_construction(m: Measurements, metric: str, *point: str) -> Values:
-    ratio = _trained(m, metric, *point) / _trained(m, metric, *point, who="construction")
-    return ratio.named("trained/construction with 1/L, " + ("task" if "task" in metric else "parameter") + " error")
-
-
-def _cosine(m: Measurements, start: str, loss: str) -> Values:
-    where = {"arm": "trained", "free": "weights", "start": start, "loss": loss}
-    return m.final("construction_cosine", **where).named("cos to the construction")
-
-
-def _loops_hurt(m: Measurements) -> Judgement:
-    point = ("weights", "random", "task")
-    ratio = _trained(m, "task_rms", *point, times=4) / _trained(m, "task_rms", *point)
-    return ratio.map(lambda value: float(np.log10(value))).named("log10 error, 4T against T loops").above(0)
-
-
-_TRAINED = {
-    "C9a": ("one learned step for all prompts does as well on the task as 1/L of each prompt",
-            lambda m: _against_construction(m, "task_rms", "step", "construction", "task").at_most(1)),
-    "C9b": ("trained from random weights on the task, it finds the construction (cos ≥ 0.95)",
-            lambda m: _cosine(m, "random", "task").at_least(0.95)),
-    "C9c": ("from random weights it reaches the construction's error on the task",
-            lambda m: _against_construction(m, "task_rms", "weights", "random", "task").at_most(1)),
-    "C9d": ("from random weights, asked for θ* itself (‖q − θ*‖²), it finds the construction (cos ≥ 0.95)",
-            lambda m: _cosine(m, "random", "vector").at_least(0.95)),
-    "C9e": ("started at the construction, training on the task stays there (cos ≥ 0.95)",
-            lambda m: _cosine(m, "construction", "task").at_least(0.95)),
-    "C9f": ("started at the construction, it gets better at the task",
-            lambda m: _against_construction(m, "task_rms", "weights", "construction", "task").below(1)),
-    "C9g": ("and worse at θ*, which the task does not need",
-            lambda m: _against_construction(m, "parameter_rms", "weights", "construction", "task").above(1)),
-    "C9h": ("trained there on ‖q − θ*‖² instead, it gets better at θ*",
-            lambda m: _against_construction(m, "parameter_rms", "weights", "construction", "vector").below(1)),
-    "C9i": ("from random weights, four times the loops of training make the task error larger", _loops_hurt),
-}  # fmt: skip
-for _id, (_statement, _judge) in _TRAINED.items():
-    study.claim(_id, _statement, source=EXTENSION)(_judge)
 
 
 _CHANGED = "Control: one part of the construction changed, 12 loops"
