@@ -150,7 +150,7 @@ study = lab.Study(
             },
         ),
         "laptop": lab.Preset(
-            seeds=8, cost="5 min", samples=20_000, test_samples=5_000, half_width=100, steps=300,
+            seeds=8, cost="5 min", samples=20_000, test_samples=5_000, half_width=100, steps=300, ntk="sgd 0.003",
             code_patterns=150, code_relevant=50, mixtures=("100-4", "25-4"), mixture_samples=4_000,
             mixture_epochs=(0, 30, 50), image_limit=5_000, student_steps=500, resnet_width=16, resnet_limit=5_000,
             descent_widths=(1, 2, 3, 4, 6, 9, 13, 20, 30, 50), descent_teachers=(9, 50),
