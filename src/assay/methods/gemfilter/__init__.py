@@ -1,0 +1,28 @@
+"""GemFilter: long-context acceleration for Hugging Face decoders, with its baselines and the choice of its layer."""
+
+from assay.methods.gemfilter.baselines import H2O, FullAttention, OneRun, SnapKV, share_prefill
+from assay.methods.gemfilter.filter import GemFilter, Selection
+from assay.methods.gemfilter.layers import LayerChoice, LayerScan, choose_filter_layer, layer_scan
+from assay.methods.gemfilter.models import load_filter, load_model
+from assay.methods.gemfilter.needles import Needle, NeedlePrompt, needle_grid, needle_prompt, rouge1
+
+__all__ = [
+    "H2O",
+    "FullAttention",
+    "GemFilter",
+    "LayerChoice",
+    "LayerScan",
+    "Needle",
+    "NeedlePrompt",
+    "OneRun",
+    "Selection",
+    "SnapKV",
+    "choose_filter_layer",
+    "layer_scan",
+    "load_filter",
+    "load_model",
+    "needle_grid",
+    "needle_prompt",
+    "rouge1",
+    "share_prefill",
+]

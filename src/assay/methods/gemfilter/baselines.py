@@ -1,0 +1,294 @@
+"""What GemFilter is compared with: full attention, and three ways to shrink the cache after a full prefill.
+
+All take what ``model.generate`` takes. ``share_prefill`` runs the prompt once for several of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.methods.gemfilter.adapter import Projected, check_usable
+from assay.methods.gemfilter.cache_adapter import Attended, after_attention, trimmed_cache, trimmed_copy
+from assay.methods.gemfilter.filter import GemFilter
+from assay.methods.gemfilter.prompts import Prompt, prompt_of
+from assay.methods.gemfilter.scoring import attention_rows, best_positions, pool
+
+
+class Compression:
+    """A rule for which entries of each layer's cache stay after the prefill; decoded tokens are appended."""
+
+    name = "compression"
+
+    def positions(self, layer: Attended) -> Tensor | None:
+        """The entries of a layer that stay, (batch, kv_heads, kept) in rising order; None keeps all."""
+        raise NotImplementedError
+
+    def finish(self, cache: Any) -> None:
+        """Called when the prefill is over and every layer's cache is there."""
+
+    def step(self, layer: Attended) -> None:
+        """Called after every layer's attention while decoding."""
+
+    def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
+        """Prefill, compress layer by layer as it goes, decode. Takes and returns what ``model.generate`` does."""
+        given = {name: kwargs.pop(name) for name in ("input_ids", "attention_mask") if name in kwargs}
+        prompt = _unpadded(model, inputs, **given)
+        _check_decoding(model, kwargs)
+        cache = trimmed_cache(model)
+        with after_attention(model, cache, _Compressing(self, cache)):
+            return model.generate(prompt.input_ids, past_key_values=cache, **kwargs)  # type: ignore[operator]
+
+
+class _Compressing:
+    """Tells the prefill of a layer from its decoding steps."""
+
+    def __init__(self, method: Compression, cache: Any) -> None:
+        self.method, self.cache = method, cache
+
+    def __call__(self, layer: Attended) -> None:
+        if layer.cache_layer.seen != layer.hidden.shape[1]:
+            self.method.step(layer)
+            return
+        if (kept := self.method.positions(layer)) is not None:
+            layer.cache_layer.gather(kept)
+        if layer.index == len(self.cache.layers) - 1:
+            self.method.finish(self.cache)
+
+
+def _unpadded(model: nn.Module, inputs: Any, **given: Any) -> Prompt:
+    check_usable(model)
+    prompt = prompt_of(model, inputs, **given)
+    if prompt.mask is not None:
+        raise ValueError("a compressed cache needs prompts without padding: pass prompts of one length, or one by one")
+    return prompt
+
+
+def _check_decoding(model: Any, kwargs: dict[str, Any]) -> None:
+    config = kwargs.get("generation_config") or model.generation_config
+    if (kwargs.get("num_beams") or getattr(config, "num_beams", 1) or 1) > 1:
+        raise ValueError("a compressed cache does not go with beam search: use num_beams=1")
+    if (kwargs.get("cache_implementation") or getattr(config, "cache_implementation", None)) not in (None, "dynamic"):
+        raise ValueError("a compressed cache is a dynamic one: do not ask for another cache_implementation")
+    for name in ("past_key_values", "assistant_model", "prompt_lookup_num_tokens"):
+        if kwargs.get(name) is not None:
+            raise ValueError(f"{name} does not go with a compressed cache")
+
+
+@dataclass(frozen=True)
+class FullAttention(Compression):
+    """Nothing is dropped."""
+
+    name = "full"
+
+    def positions(self, layer: Attended) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class _Recent(Compression):
+    """Keeps the last ``window`` entries and the best-scored of the others, ``keep`` in all."""
+
+    keep: int = 1024
+    window: int = 32
+
+    def __post_init__(self) -> None:
+        for name in ("keep", "window"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")
+        if self.keep <= self.window:
+            raise ValueError(f"keep = {self.keep} must exceed the window of {self.window} recent tokens")
+
+    def scores(self, layer: Attended) -> Tensor:
+        """Scores of the entries before the window: (batch, kv_heads, n - window)."""
+        raise NotImplementedError
+
+    def positions(self, layer: Attended) -> Tensor | None:
+        n = layer.hidden.shape[1]
+        if n <= self.keep:
+            return None
+        return self.best_and_recent(self.scores(layer), self.keep)
+
+    def best_and_recent(self, scores: Tensor, keep: int) -> Tensor:
+        """``keep`` entries: the last ``window`` and the best of those before, whose scores are given."""
+        old = best_positions(scores, keep - self.window)
+        n = scores.shape[-1] + self.window
+        recent = torch.arange(n - self.window, n, device=old.device).expand(*old.shape[:-1], -1)
+        return torch.cat([old, recent], dim=-1)
+
+
+def _per_key_head(rows: Tensor, key_heads: int) -> Tensor:
+    """Attention of query heads averaged over each key's group: (heads, rows, n) -> (kv_heads, rows, n)."""
+    return rows.reshape(key_heads, -1, *rows.shape[1:]).mean(dim=1)
+
+
+@dataclass(frozen=True)
+class SnapKV(_Recent):
+    """Each head keeps what the last ``window`` queries attend to. Index sets are per key-value head, so that grouped
+    caches stay grouped; the authors' code repeats keys to all query heads first, which gives that saving away."""
+
+    name = "snapkv"
+    kernel: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kernel < 1 or self.kernel % 2 == 0:
+            raise ValueError(f"kernel must be odd and positive, not {self.kernel}")
+
+    def scores(self, layer: Attended) -> Tensor:
+        n = layer.hidden.shape[1]
+        queries = layer.queries(n - self.window, n)
+        found = []
+        for query, keys in zip(queries, layer.keys, strict=True):
+            attention = _per_key_head(attention_rows(query, keys, layer.attention.scaling), keys.shape[0])
+            found.append(pool(attention.sum(dim=1)[:, : n - self.window], "avg", self.kernel))
+        return torch.stack(found)
+
+
+@dataclass(frozen=True)
+class H2O(_Recent):
+    """Each head keeps the entries with the most attention in total, over all queries, computed ``block`` rows at a time
+    so that long prompts fit. ``decode_eviction`` goes on evicting while decoding, as H2O did when it was proposed; the
+    comparisons in the text evict once."""
+
+    name = "h2o"
+    block: int = 512
+    decode_eviction: bool = False
+
+    def totals(self, layer: Attended) -> Tensor:
+        """Attention that each entry received from all queries of the prompt: (batch, kv_heads, n)."""
+        n = layer.hidden.shape[1]
+        sums = torch.zeros(*layer.keys.shape[:3], device=layer.keys.device)
+        for start in range(0, n, self.block):
+            stop = min(start + self.block, n)
+            queries = layer.queries(start, stop)
+            for row, (query, keys) in enumerate(zip(queries, layer.keys, strict=True)):
+                attention = attention_rows(query, keys[:, :stop], layer.attention.scaling)
+                sums[row, :, :stop] += _per_key_head(attention, keys.shape[0]).sum(dim=1)
+        return sums
+
+    def scores(self, layer: Attended) -> Tensor:
+        return self.totals(layer)[..., : layer.hidden.shape[1] - self.window]
+
+    def positions(self, layer: Attended) -> Tensor | None:
+        if not self.decode_eviction:
+            return super().positions(layer)
+        totals, n = self.totals(layer), layer.hidden.shape[1]
+        if n <= self.keep:
+            layer.cache_layer.totals = totals
+            return None
+        kept = self.best_and_recent(totals[..., : n - self.window], self.keep)
+        layer.cache_layer.totals = totals.gather(2, kept)
+        return kept
+
+    def step(self, layer: Attended) -> None:
+        if not self.decode_eviction:
+            return
+        new = layer.hidden.shape[1]
+        queries = layer.queries(0, new)
+        rows = [
+            _per_key_head(attention_rows(query, keys, layer.attention.scaling), keys.shape[0]).sum(dim=1)
+            for query, keys in zip(queries, layer.keys, strict=True)
+        ]
+        totals = torch.nn.functional.pad(layer.cache_layer.totals, (0, new)) + torch.stack(rows)
+        if totals.shape[-1] > self.keep:
+            kept = self.best_and_recent(totals[..., : -self.window], self.keep)
+            layer.cache_layer.gather(kept)
+            totals = totals.gather(2, kept)
+        layer.cache_layer.totals = totals
+
+
+@dataclass(frozen=True)
+class OneRun(Compression):
+    """GemFilter's selection without its second run: a full prefill, then every layer keeps the entries that the filter
+    chose, at their old positions."""
+
+    filter: GemFilter
+    name = "one-run"
+    _chosen: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.filter.layer == "auto":
+            raise ValueError("one-run needs a filter with a layer: call resolved(model, tokenizer) on it first")
+
+    def positions(self, layer: Attended) -> None:
+        """Nothing is dropped before the prefill is over: the layers below the filter ran first."""
+        if layer.index != self.filter.layer:
+            return
+        n = layer.hidden.shape[1]
+        prompt = Prompt(torch.zeros(layer.hidden.shape[:2], dtype=torch.long, device=layer.hidden.device))
+        rows = 1 if self.filter.rule != "window" else min(self.filter.window, n)
+        whole = self.filter.row != "last"
+        queries = layer.queries(0 if whole else n - rows, n)
+        if whole and self.filter.row != "largest":
+            place = self.filter._position(n)
+            queries = queries[:, :, place : place + 1]
+        scores = self.filter.scores_of(Projected(queries, layer.keys, float(layer.attention.scaling)), prompt)
+        forced = {"keep_first": self.filter.keep_first, "keep_last": self.filter.keep_last}
+        self._chosen["index"] = best_positions(scores, self.filter.keep, **forced)
+
+    def finish(self, cache: Any) -> None:
+        if "index" not in self._chosen:
+            raise ValueError(f"the model has no layer {self.filter.layer}: it has {len(cache.layers)} layers")
+        index = self._chosen.pop("index")
+        for layer in cache.layers:
+            if layer.stored > index.shape[-1]:
+                layer.gather(index[:, None].expand(-1, layer.keys.shape[1], -1))
+
+
+@dataclass(frozen=True)
+class Prefilled:
+    """A prompt that was run once, with one method's cache, ready to decode."""
+
+    method: Compression
+    cache: Any
+    input_ids: Tensor
+    first: Tensor
+
+    def generate(self, model: Any, *, max_new_tokens: int, **kwargs: Any) -> Tensor:
+        """Greedy decoding: the prompt and the new tokens behind it."""
+        ids = torch.cat([self.input_ids, self.first], dim=1)
+        ends = model.generation_config.eos_token_id
+        ends = set(ends) if isinstance(ends, list) else {ends}
+        if max_new_tokens == 1 or (ids.shape[0] == 1 and int(self.first) in ends):
+            return ids
+        with after_attention(model, self.cache, self.method.step):
+            made: Tensor = model.generate(
+                ids, past_key_values=self.cache, max_new_tokens=max_new_tokens - 1, do_sample=False, **kwargs
+            )
+        return made
+
+
+@torch.no_grad()
+def share_prefill(model: Any, inputs: Any, methods: Sequence[Compression]) -> list[Prefilled]:
+    """Run the prompt once and give each method a cache of its own. Needs the memory of the full cache and of every
+    compressed one; a method that runs alone compresses layer by layer instead."""
+    prompt = _unpadded(model, inputs)
+    full = trimmed_cache(model)
+    kept: dict[tuple[int, int], Tensor] = {}
+    totals: dict[tuple[int, int], Tensor] = {}
+
+    def look(layer: Attended) -> None:
+        for which, method in enumerate(methods):
+            if (index := method.positions(layer)) is not None:
+                kept[which, layer.index] = index
+            if isinstance(method, H2O) and method.decode_eviction:
+                totals[which, layer.index] = layer.cache_layer.__dict__.pop("totals")
+
+    with after_attention(model, full, look):
+        logits = model(prompt.input_ids, past_key_values=full, use_cache=True, logits_to_keep=1).logits
+    first = logits[:, -1].argmax(dim=-1, keepdim=True)
+    made = []
+    for which, method in enumerate(methods):
+        cache = trimmed_copy(model, full, lambda layer, which=which: kept.get((which, layer)))  # type: ignore[misc]
+        for layer, cache_layer in enumerate(cache.layers):
+            if (which, layer) in totals:
+                cache_layer.totals = totals[which, layer]
+        method.finish(cache)
+        made.append(Prefilled(method, cache, prompt.input_ids, first))
+    return made

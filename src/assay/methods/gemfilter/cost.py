@@ -1,0 +1,114 @@
+"""What a long prompt costs: operations and bytes of full attention, cache compression and GemFilter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+METHODS = ("full", "snapkv", "h2o", "gemfilter", "one-run")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a decoder that its cost depends on."""
+
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    tied: bool = False
+
+    @classmethod
+    def of(cls, config: Any) -> Shape:
+        """From a Hugging Face configuration."""
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        return cls(
+            config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.num_attention_heads,
+            config.num_key_value_heads, width, config.vocab_size, bool(config.tie_word_embeddings),
+        )  # fmt: skip
+
+    @property
+    def layer_weights(self) -> int:
+        """Matrix weights of one layer: query and output, key and value, and a gated MLP."""
+        attention = 2 * self.hidden * self.head_dim * (self.heads + self.kv_heads)
+        return attention + 3 * self.hidden * self.intermediate
+
+    @property
+    def embedding_weights(self) -> int:
+        return self.vocabulary * self.hidden
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Operations (a multiplication and an addition are two) and bytes of the two phases."""
+
+    prefill_flops: float
+    decode_flops: float
+    prefill_bytes: float
+    decode_bytes: float
+    cache_bytes: float
+
+
+def cost_model(
+    method: str,
+    shape: Shape,
+    *,
+    n: int,
+    keep: int = 1024,
+    new: int = 50,
+    layer: int | None = None,
+    item: int = 2,
+    resident: bool = True,
+) -> Cost:
+    """The cost of a prompt of ``n`` tokens and ``new`` decoded ones, with grouped caches and the terms linear in ``n``.
+
+    Causal attention computes half of the square. GemFilter's second, short prefill belongs to its decoding, as in the
+    text's table. ``resident`` keeps the whole model in memory during GemFilter's pass 1; without it only the filter's
+    layers are loaded, which is what the text's formula assumes. Bytes are weights, caches and, in the prefill, the keys
+    and values of the layer at work; activations are not counted.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    if method in ("gemfilter", "one-run") and (layer is None or not 0 <= layer < shape.layers):
+        raise ValueError(f"{method} needs a layer between 0 and {shape.layers - 1}, not {layer}")
+    k = n if method == "full" else min(keep, n)
+    weights = item * (shape.layers * shape.layer_weights + shape.embedding_weights * (1 if shape.tied else 2))
+    entry = 2 * shape.kv_heads * shape.head_dim * item
+    head = 2 * shape.embedding_weights
+    cache = entry * shape.layers * (k + new)
+    decode = shape.layers * _decode(shape, k, new) + new * head
+    if method != "gemfilter":
+        prefill = shape.layers * _prefill(shape, n) + head
+        held = entry * shape.layers * n if method in ("full", "one-run") else entry * (n + shape.layers * k)
+        return Cost(prefill, decode, weights + held, weights + cache, cache)
+    assert layer is not None
+    prefill = layer * _prefill(shape, n) + _scoring(shape, n)
+    loaded = weights if resident else item * ((layer + 1) * shape.layer_weights + shape.embedding_weights)
+    decode += shape.layers * _prefill(shape, k) + head
+    return Cost(prefill, decode, loaded + entry * n, weights + cache, cache)
+
+
+def cache_bytes(shape: Shape, length: int, item: int = 2) -> int:
+    """2 · layers · kv_heads · head_dim · length · bytes: what a cache of this length holds."""
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim * length * item
+
+
+def _prefill(shape: Shape, n: int) -> float:
+    """One layer on a prompt of ``n`` tokens."""
+    return 2 * n * shape.layer_weights + 2 * shape.heads * shape.head_dim * n * (n + 1)
+
+
+def _scoring(shape: Shape, n: int) -> float:
+    """The filter layer's keys, its last query, and their products."""
+    keys = 2 * n * shape.hidden * shape.kv_heads * shape.head_dim
+    query = 2 * shape.hidden * shape.heads * shape.head_dim
+    return keys + query + 2 * n * shape.kv_heads * shape.head_dim
+
+
+def _decode(shape: Shape, length: int, new: int) -> float:
+    """One layer on ``new`` tokens, one after the other, behind ``length`` cached ones."""
+    seen = new * length + new * (new + 1) / 2
+    return 2 * new * shape.layer_weights + 4 * shape.heads * shape.head_dim * seen

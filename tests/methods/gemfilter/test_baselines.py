@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV, share_prefill
+from assay.methods.gemfilter.cache_adapter import after_attention, stored_bytes, trimmed_cache
+from assay.methods.gemfilter.cost import Shape, cache_bytes
+
+METHODS = {
+    "full": lambda keep: FullAttention(),
+    "snapkv": lambda keep: SnapKV(keep, window=8),
+    "h2o": lambda keep: H2O(keep, window=8, block=16),
+    "one-run": lambda keep: OneRun(GemFilter(layer=2, keep=keep)),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_budget_for_everything_is_generation(any_model, ids, name):
+    expected = any_model.generate(ids, max_new_tokens=6, do_sample=False)
+    assert torch.equal(METHODS[name](60).generate(any_model, ids, max_new_tokens=6, do_sample=False), expected)
+
+
+def masked_step(model, ids, kept):
+    """Logits of a decoding step of the plain model, with the entries that were dropped masked in every layer."""
+    from transformers.cache_utils import DynamicCache
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    cache = DynamicCache()
+    first = model(ids, past_key_values=cache).logits[:, -1:].argmax(dim=-1)
+    group = model.config.num_attention_heads // model.config.num_key_value_heads
+    n = ids.shape[1]
+
+    def masked(module, query, key, value, mask, scaling, **_):
+        keys, values = (part.repeat_interleave(group, dim=1) for part in (key, value))
+        logits = query @ keys.transpose(2, 3) * scaling
+        if kept[module.layer_idx] is not None:
+            dropped = torch.ones(*key.shape[:3], dtype=torch.bool)
+            dropped.scatter_(2, kept[module.layer_idx], False)
+            dropped[..., n:] = False
+            logits = logits.masked_fill(dropped.repeat_interleave(group, dim=1)[:, :, None], float("-inf"))
+        return (logits.softmax(dim=-1) @ values).transpose(1, 2).contiguous(), None
+
+    usual = model.config._attn_implementation
+    type(ALL_ATTENTION_FUNCTIONS).register("masked_reference", masked)
+    model.config._attn_implementation = "masked_reference"
+    try:
+        return model(first, past_key_values=cache).logits
+    finally:
+        model.config._attn_implementation = usual
+        type(ALL_ATTENTION_FUNCTIONS)._global_mapping.pop("masked_reference")
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["snapkv", "h2o", "one-run"])
+def test_a_compressed_cache_equals_a_full_one_with_the_dropped_entries_masked(any_model, ids, name):
+    method = METHODS[name](20)
+    kept = {}
+
+    def look(layer):
+        kept[layer.index] = method.positions(layer)
+
+    full = trimmed_cache(any_model)
+    with after_attention(any_model, full, look):
+        any_model(ids, past_key_values=full)
+    if name == "one-run":
+        index = method._chosen["index"]
+        kept = {layer: index[:, None].expand(-1, 2, -1) for layer in kept}
+    prefilled = share_prefill(any_model, ids, [method])[0]
+    assert all(layer.stored == 20 and layer.seen == 60 for layer in prefilled.cache.layers)
+    compressed = any_model(prefilled.first, past_key_values=prefilled.cache).logits
+    assert torch.allclose(compressed, masked_step(any_model, ids, kept), atol=1e-4)
+
+
+@pytest.mark.parametrize("method", [FullAttention(), SnapKV(20, 8), H2O(20, 8), H2O(20, 8, decode_eviction=True),
+                                    OneRun(GemFilter(layer=2, keep=20))], ids=lambda m: f"{m.name}")  # fmt: skip
+def test_a_shared_prefill_answers_as_each_method_alone(any_model, ids, method):
+    alone = method.generate(any_model, ids, max_new_tokens=6, do_sample=False)
+    others = [FullAttention(), SnapKV(24, 8), method]
+    shared = share_prefill(any_model, ids, others)
+    assert torch.equal(shared[2].generate(any_model, max_new_tokens=6), alone)
+    full = any_model.generate(ids, max_new_tokens=6, do_sample=False)
+    assert torch.equal(shared[0].generate(any_model, max_new_tokens=6), full)
+    assert torch.equal(shared[2].generate(any_model, max_new_tokens=1)[:, -1:], shared[2].first)
+
+
+def test_snapkv_keeps_the_window_and_scores_at_most_its_rows(llama, ids):
+    method, seen = SnapKV(20, window=8, kernel=1), []
+
+    def look(layer):
+        seen.append((method.scores(layer), method.positions(layer)))
+
+    with after_attention(llama, cache := trimmed_cache(llama), look):
+        llama(ids, past_key_values=cache)
+    for scores, kept in seen:
+        assert scores.shape == (1, 2, 52)
+        assert scores.sum(dim=-1).max() <= 8
+        assert kept[..., -8:].tolist() == [[list(range(52, 60))] * 2]
+        assert all(row.tolist() == sorted(set(row.tolist())) for row in kept[0])
+
+
+@torch.no_grad()
+def test_h2o_in_blocks_equals_h2o_at_once(make_model, ids):
+    model = make_model("Llama", "eager")
+    found = {}
+    for block in (1, 7, 16, 512):
+        method, totals = H2O(20, 8, block=block), []
+        with after_attention(
+            model, cache := trimmed_cache(model), lambda layer, m=method, t=totals: t.append(m.totals(layer))
+        ):
+            model(ids, past_key_values=cache)
+        found[block] = torch.stack(totals)
+    attention = model(ids, output_attentions=True).attentions
+    dense = torch.stack([part.unflatten(1, (2, 4)).mean(dim=2).sum(dim=2) for part in attention])
+    for block, totals in found.items():
+        assert torch.allclose(totals, dense, atol=1e-4), block
+    assert torch.allclose(dense.sum(dim=-1), torch.tensor(60.0), atol=1e-3)
+
+
+def test_h2o_that_evicts_while_decoding_stays_within_its_budget(llama, ids):
+    prefilled = share_prefill(llama, ids, [H2O(20, 8, decode_eviction=True), H2O(20, 8)])
+    for one in prefilled:
+        one.generate(llama, max_new_tokens=10)
+    assert [one.cache.layers[0].stored for one in prefilled] == [20, 29]
+    assert [one.cache.layers[0].seen for one in prefilled] == [69, 69]
+
+
+def test_caches_hold_the_bytes_that_the_cost_model_says(llama, ids):
+    shape = Shape.of(llama.config)
+    for method, length in ((FullAttention(), 60), (SnapKV(20, 8), 20), (H2O(20, 8), 20)):
+        prefilled = share_prefill(llama, ids, [method])[0]
+        assert stored_bytes(prefilled.cache) == cache_bytes(shape, length, item=4)
+
+
+def test_one_run_and_two_runs_agree_where_positions_and_layers_make_no_difference(make_model, ids):
+    """One layer: nothing flows between tokens before their keys are made. Without rotation positions say nothing."""
+    model = make_model("Llama", num_hidden_layers=1)
+    model.model.rotary_emb.forward = lambda x, position_ids: (
+        torch.ones(1, position_ids.shape[-1], 8), torch.zeros(1, position_ids.shape[-1], 8)
+    )  # fmt: skip
+    chosen = GemFilter(layer=0, keep=20, keep_last=1)
+    kept = chosen.select(model, ids).input_ids
+    second = model(kept[:, :-1], use_cache=True).past_key_values
+    two_runs = model(kept[:, -1:], past_key_values=second).logits[0, -1]
+    one_run = share_prefill(model, ids, [OneRun(chosen)])[0]
+    # The last token stands in the cache already; asking again for its output needs its entry taken out.
+    for layer in one_run.cache.layers:
+        layer.keys, layer.values = layer.keys[:, :, :-1], layer.values[:, :, :-1]
+    again = model(ids[:, -1:], past_key_values=one_run.cache).logits[0, -1]
+    assert torch.allclose(again, two_runs, atol=1e-5)
+
+
+def test_one_run_differs_from_two_runs_when_positions_count(llama, ids):
+    chosen = GemFilter(layer=2, keep=20, keep_last=1)
+    second = llama(chosen.select(llama, ids).input_ids).logits[0, -1]
+    assert not torch.allclose(llama(ids).logits[0, -1], second, atol=1e-3)
+
+
+def test_sliding_layers_are_left_alone(make_model, ids):
+    model = make_model("Qwen2", use_sliding_window=True, sliding_window=16, max_window_layers=2)
+    prefilled = share_prefill(model, ids, [SnapKV(20, 8)])[0]
+    kinds = [type(layer).__name__ for layer in prefilled.cache.layers]
+    assert kinds == ["TrimmedLayer"] * 2 + ["DynamicSlidingWindowLayer"] * 3
+    assert prefilled.generate(model, max_new_tokens=4).shape == (1, 64)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: SnapKV(8, 8), "must exceed the window"),
+        (lambda: H2O(8, 32), "must exceed the window"),
+        (lambda: SnapKV(0), "integer of at least 1"),
+        (lambda: SnapKV(40, 8, kernel=4), "kernel must be odd"),
+        (lambda: OneRun(GemFilter(layer="auto")), "needs a filter with a layer"),
+    ],
+)
+def test_bad_budgets_are_refused(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+def test_what_a_compressed_cache_cannot_do_is_refused(llama, ids):
+    method = SnapKV(20, 8)
+    mask = torch.ones_like(ids)
+    mask[0, 0] = 0
+    with pytest.raises(ValueError, match="without padding"):
+        method.generate(llama, ids, attention_mask=mask)
+    with pytest.raises(ValueError, match="beam search"):
+        method.generate(llama, ids, num_beams=2)
+    with pytest.raises(ValueError, match="another cache_implementation"):
+        method.generate(llama, ids, cache_implementation="static")
+    with pytest.raises(ValueError, match="assistant_model does not go"):
+        method.generate(llama, ids, assistant_model=llama)
+    with pytest.raises(ValueError, match="has no layer 9"):
+        OneRun(GemFilter(layer=9, keep=8)).generate(llama, ids, max_new_tokens=2)
+
+
+def test_nothing_is_left_behind_when_decoding_raises(llama, ids):
+    def burst(*_: object) -> None:
+        raise RuntimeError("burst")
+
+    handle = llama.model.layers[3].register_forward_hook(burst)
+    with pytest.raises(RuntimeError, match="burst"):
+        SnapKV(20, 8).generate(llama, ids, max_new_tokens=2)
+    handle.remove()
+    assert not any(layer.self_attn._forward_hooks for layer in llama.model.layers)

@@ -1,0 +1,46 @@
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from assay.methods.gemfilter.cost import METHODS, Shape, cost_model
+
+LLAMA = Shape(32, 4096, 14336, 32, 8, 128, 128_256)
+
+
+def test_linear_terms_are_what_torch_counts(make_model, ids):
+    model = make_model("Llama", "eager")
+    shape = Shape.of(model.config)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(ids, logits_to_keep=1, use_cache=False)
+    n = ids.shape[1]
+    # The eager attention computes the whole square; the model counts the causal half.
+    other_half = shape.layers * 2 * shape.heads * shape.head_dim * n * (n - 1)
+    expected = cost_model("full", shape, n=n).prefill_flops + other_half
+    rotary = 2 * n * shape.head_dim // 2
+    assert counter.get_total_flops() == pytest.approx(expected, abs=2 * rotary)
+
+
+def test_the_saving_tends_to_the_share_of_layers():
+    ratios = []
+    for n in (8_192, 131_072, 2**24):
+        full, gem = (cost_model(method, LLAMA, n=n, layer=13) for method in ("full", "gemfilter"))
+        ratios.append(gem.prefill_flops / full.prefill_flops)
+    assert ratios[-1] == pytest.approx(13 / 32, rel=1e-3)
+    assert ratios[0] == pytest.approx(13 / 32, rel=0.02)
+
+
+def test_decoding_costs_what_its_cache_holds():
+    costs = {method: cost_model(method, LLAMA, n=100_000, keep=1024, new=50, layer=13) for method in METHODS}
+    assert costs["snapkv"].cache_bytes == costs["h2o"].cache_bytes == costs["gemfilter"].cache_bytes
+    assert costs["full"].cache_bytes == 2 * 32 * 8 * 128 * 100_050 * 2
+    assert costs["gemfilter"].decode_flops > costs["snapkv"].decode_flops
+    assert costs["gemfilter"].prefill_bytes < costs["snapkv"].prefill_bytes < costs["full"].prefill_bytes
+    filter_only = cost_model("gemfilter", LLAMA, n=100_000, layer=13, resident=False)
+    assert filter_only.prefill_bytes < 0.6 * costs["gemfilter"].prefill_bytes
+
+
+def test_what_has_no_cost_is_refused():
+    with pytest.raises(ValueError, match="method must be one of"):
+        cost_model("magic", LLAMA, n=10)
+    with pytest.raises(ValueError, match="needs a layer between 0 and 31"):
+        cost_model("gemfilter", LLAMA, n=10)

@@ -1,0 +1,79 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.methods.gemfilter import needle_grid, needle_prompt, rouge1
+from assay.methods.gemfilter.needles import SANDWICH, passcode, secret_ingredient
+
+TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(200))
+
+
+@pytest.mark.parametrize("depth", [0.0, 0.3, 0.5, 0.99, 1.0])
+@pytest.mark.parametrize("chat", [False, True])
+def test_a_prompt_has_its_length_and_its_needle_where_it_says(tokenizer, depth, chat):
+    tokenizer.chat_template = "yes" if chat else None
+    made = needle_prompt(tokenizer, 300, depth, seed=4, haystack=TEXT)
+    assert len(made.input_ids) == 300
+    assert made.chat is chat
+    assert tokenizer.decode(made.input_ids[i] for i in made.needle_at).strip() == made.needle.sentence
+    assert tokenizer.decode(made.input_ids[i] for i in made.answer_at).strip() == made.needle.answer
+    whole = tokenizer.decode(made.input_ids)
+    assert whole.count(made.needle.sentence) == 1
+    assert made.needle.question in whole[-200:]
+    assert ("<model>" in whole) is chat
+    before = tokenizer.decode(made.input_ids[: made.needle_at[0]]).rstrip()
+    assert depth == 1 or before.endswith(".")
+
+
+def test_depth_moves_the_needle(tokenizer):
+    places = [needle_prompt(tokenizer, 400, d, haystack=TEXT).needle_at[0] for d in (0, 0.25, 0.5, 0.75, 1)]
+    assert places == sorted(set(places))
+
+
+def test_seeds_draw_needles_and_haystacks_and_repeat(tokenizer):
+    first, again, other = (needle_prompt(tokenizer, 300, 0.5, seed=s, haystack=TEXT) for s in (1, 1, 2))
+    assert first == again
+    assert first.input_ids != other.input_ids
+
+
+def test_a_grid_covers_every_cell(tokenizer):
+    grid = list(needle_grid(tokenizer, [200, 300], [0, 0.5, 1], 2, haystack=TEXT))
+    assert len(grid) == 12
+    assert len({tuple(p.input_ids) for p in grid}) == 12
+
+
+def test_the_default_haystack_is_prose_that_every_python_has(tokenizer):
+    made = needle_prompt(tokenizer, 500, 0.5)
+    assert len(made.input_ids) == 500
+
+
+def test_answers_are_marked(tokenizer):
+    made = needle_prompt(tokenizer, 300, 0.5, needle=SANDWICH, haystack=TEXT)
+    assert made.right("You should Eat a sandwich and sit in Dolores Park on a sunny day, clearly.")
+    assert not made.right("You should visit a museum.")
+
+
+def test_what_cannot_be_built_is_refused(tokenizer):
+    with pytest.raises(ValueError, match="no room for a haystack"):
+        needle_prompt(tokenizer, 40, 0.5, haystack=TEXT)
+    with pytest.raises(ValueError, match="fewer than"):
+        needle_prompt(tokenizer, 3000, 0.5, haystack="Too short. " * 3)
+    with pytest.raises(ValueError, match="depth must lie between 0 and 1"):
+        needle_prompt(tokenizer, 300, 50, haystack=TEXT)
+
+
+@given(st.integers(0, 10_000))
+def test_needles_hold_their_answer_once(seed):
+    for make in (secret_ingredient, passcode):
+        needle = make(random.Random(seed))
+        assert needle.sentence.count(needle.answer) == 1
+        assert needle.answer not in needle.question
+
+
+def test_rouge_counts_words_with_multiplicity():
+    assert rouge1("a b c d", "a b c d") == 1.0
+    assert rouge1("a b c d", "A, b!") == pytest.approx(2 * 2 / 6)
+    assert rouge1("a b", "a a a a") == pytest.approx(2 * 1 / 6)
+    assert rouge1("a b", "") == 0.0
