@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from assay import cli_gemfilter
 from assay.lab.errors import UserError
 
 app = typer.Typer(
@@ -237,6 +238,9 @@ def bench(
             _out.print(benchmarks.table(result))
     if as_json:
         print(json.dumps(results, indent=1))
+
+
+cli_gemfilter.register(app)
 
 
 def _stored_runs(

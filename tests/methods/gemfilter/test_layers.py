@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from assay.methods.gemfilter import GemFilter, choose_filter_layer, layer_scan, needle_prompt
-from assay.methods.gemfilter.layers import LayerScan, _choose
+from assay.methods.gemfilter.layers import LayerScan, _choose, measured_length
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
 
@@ -104,9 +104,11 @@ def test_auto_filters_with_the_chosen_layer(model, tokenizer, monkeypatch, tmp_p
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
     monkeypatch.setattr("assay.methods.gemfilter.needles.manual_text", lambda: TEXT)
     auto = GemFilter(layer="auto", keep=24)
-    chosen = auto.resolved(model, tokenizer)
+    chosen = auto.resolved(model, tokenizer, 120)
     ids = torch.tensor([prompts[0].input_ids])
     assert isinstance(chosen.layer, int)
+    assert measured_length(model, 120) == measured_length(model, 65) == 128
+    assert measured_length(model, 3000) == 512  # its context
     assert auto.select(model, ids, tokenizer=tokenizer).kept() == chosen.select(model, ids).kept()
 
 

@@ -113,16 +113,20 @@ class GemFilter:
         if self.mlp_chunk is not None and self.mlp_chunk < 1:
             raise ValueError(f"mlp_chunk must be at least 1 or None, not {self.mlp_chunk}")
 
-    def resolved(self, model: nn.Module, tokenizer: Any = None) -> GemFilter:
-        """The same filter with ``auto`` replaced by the layer that was chosen, and the default rule by its rule."""
+    def resolved(self, model: nn.Module, tokenizer: Any = None, length: int | None = None) -> GemFilter:
+        """The same filter with ``auto`` replaced by the layer that was chosen, and the default rule by its rule.
+
+        The layer is measured on prompts of about ``length`` tokens, eight times ``keep`` by default."""
         if self.layer != "auto":
             return self
         if tokenizer is None:
             raise ValueError("layer='auto' is measured on needle prompts and needs the tokenizer: pass tokenizer=...")
-        from assay.methods.gemfilter.layers import choose_filter_layer
+        from assay.methods.gemfilter.layers import choose_filter_layer, measured_length
 
         rules = ("logits", "window") if self.rule == "logits" else (self.rule,)
-        choice = choose_filter_layer(model, tokenizer, keep=self.keep, rules=rules, base=replace(self, layer=0))
+        size = None if length is None else measured_length(model, length)
+        base = replace(self, layer=0)
+        choice = choose_filter_layer(model, tokenizer, keep=self.keep, rules=rules, base=base, length=size)
         return replace(self, layer=choice.layer, rule=choice.rule)  # type: ignore[arg-type]
 
     def select(self, model: nn.Module, inputs: Any = None, *, tokenizer: Any = None, **given: Any) -> Selection:
@@ -135,7 +139,7 @@ class GemFilter:
         rows = [prompt.real(row) for row in range(prompt.batch)]
         if max(len(real) for real in rows) <= self.keep:
             return _selection(prompt, rows, None, 0.0)
-        return self.resolved(model, tokenizer)._select(model, prompt, rows)
+        return self.resolved(model, tokenizer, prompt.input_ids.shape[1])._select(model, prompt, rows)
 
     def _select(self, model: nn.Module, prompt: Prompt, rows: list[Tensor]) -> Selection:
         assert self.layer != "auto"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ def layer_scan(
     keep: int,
     rules: Sequence[str] = RULES,
     base: GemFilter | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> LayerScan:
     """Recall of the needle at every layer under every rule. One forward pass per prompt."""
     check_usable(model)
@@ -65,6 +66,8 @@ def layer_scan(
     scan = LayerScan(tuple(rules), torch.zeros(shape), torch.zeros(shape), torch.zeros(shape))
     device = next(model.parameters()).device
     for number, needle in enumerate(prompts):
+        if progress is not None:
+            progress(f"needle prompt {number + 1} of {len(prompts)}")
         prompt = Prompt(torch.tensor([needle.input_ids], device=device))
         n = prompt.input_ids.shape[1]
         rows = torch.arange(max(0, n - base.window), n, device=device)[None]
@@ -125,6 +128,7 @@ def choose_filter_layer(
     seed: int = 0,
     base: GemFilter | None = None,
     remember: bool = True,
+    progress: Callable[[str], None] | None = None,
 ) -> LayerChoice:
     """The first layer that keeps at least ``reliability`` of the needles' tokens, over a set of needle prompts.
 
@@ -136,9 +140,7 @@ def choose_filter_layer(
     """
     if prompts < 4:
         raise ValueError(f"a choice needs at least 4 needle prompts, not {prompts}")
-    config: Any = model.config
-    context = int(getattr(config, "max_position_embeddings", 0) or 8 * keep)
-    length = length or min(8 * keep, context)
+    length = length or min(8 * keep, _context(model, 8 * keep))
     if length <= keep:
         raise ValueError(f"prompts of {length} tokens have nothing to filter at keep = {keep}: give a longer length")
     settings = {"keep": keep, "length": length, "prompts": prompts, "rules": list(rules), "reliability": reliability,
@@ -148,11 +150,22 @@ def choose_filter_layer(
         return choice
     depths = [(i + 0.5) / prompts for i in range(prompts)]
     made = [needle_prompt(tokenizer, length, depth, seed=seed * 1000 + i) for i, depth in enumerate(depths)]
-    scan = layer_scan(model, made, keep=keep, rules=rules, base=base)
+    scan = layer_scan(model, made, keep=keep, rules=rules, base=base, progress=progress)
     choice = _choose(scan, model, keep, length, reliability)
     if remember:
         known.write(choice)
     return choice
+
+
+def measured_length(model: nn.Module, length: int) -> int:
+    """The length at which a layer is measured for prompts of ``length`` tokens: the next power of two within the
+    model's context, so that prompts of about one length share a choice."""
+    return min(1 << (length - 1).bit_length(), _context(model, length))
+
+
+def _context(model: nn.Module, otherwise: int) -> int:
+    config: Any = model.config
+    return int(getattr(config, "max_position_embeddings", 0) or otherwise)
 
 
 def _choose(scan: LayerScan, model: nn.Module, keep: int, length: int, reliability: float) -> LayerChoice:
@@ -181,7 +194,8 @@ def _lower_end(recall: Tensor) -> Tensor:
     from scipy.stats import t as student
 
     n = recall.shape[-1]
-    return recall.mean(dim=-1) - float(student.ppf(0.95, n - 1)) * recall.std(dim=-1) / n**0.5
+    margin: float = float(student.ppf(0.95, n - 1)) / n**0.5
+    return recall.mean(dim=-1) - margin * recall.std(dim=-1)
 
 
 class _Remembered:

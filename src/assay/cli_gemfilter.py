@@ -1,0 +1,247 @@
+"""GemFilter from the shell: one prompt with `assay gemfilter`, a grid of needle prompts with `assay needle`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from assay.lab.backends import pick_device
+from assay.lab.errors import UserError
+
+Model = Annotated[str, typer.Option("--model", help="A hub name, a model folder, a .gguf file, or 'smollm2'.")]
+Keep = Annotated[int, typer.Option("--keep", help="Tokens of the prompt that stay.")]
+Layer = Annotated[str, typer.Option("--layer", help="The filter layer, counted from 0, or 'auto' to measure it.")]
+Rule = Annotated[str, typer.Option("--rule", help="logits (the text's), softmax or window.")]
+Chat = Annotated[bool, typer.Option("--chat/--no-chat", help="Wrap the prompt in the model's chat template.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output and nothing else.")]
+_KEEP_ONE_IN = 8
+
+
+def register(app: typer.Typer) -> None:
+    """Add the two commands to the front door."""
+    app.command("gemfilter")(gemfilter)
+    app.command("needle")(needle)
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """What a method refuses is bad input here; so is a model that cannot be found."""
+    try:
+        yield
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    except OSError as error:
+        raise UserError(str(error).strip().splitlines()[0].rstrip(".")) from None
+
+
+def _say(text: str) -> None:
+    print(f"assay: {text}", file=sys.stderr)
+
+
+def _loaded(model: str, device: str) -> Any:
+    from assay.methods.gemfilter.models import load_model
+
+    _say(f"loading {model}")
+    return load_model(model, device=pick_device(device))
+
+
+def _filter(loaded: Any, layer: str, keep: int, rule: str, length: int) -> Any:
+    """The filter that was asked for; a measured layer is announced with how far it can be trusted."""
+    from assay.methods.gemfilter import GemFilter, choose_filter_layer
+    from assay.methods.gemfilter.layers import measured_length
+
+    if layer != "auto":
+        if not layer.lstrip("-").isdigit():
+            raise UserError(f"--layer takes a number or 'auto', not '{layer}'")
+        return GemFilter(layer=int(layer), keep=keep, rule=rule)  # type: ignore[arg-type]
+    wanted = GemFilter(layer=0, keep=keep, rule=rule)  # type: ignore[arg-type]
+    if length <= keep:
+        _say(f"the prompt's {length} tokens all fit into --keep {keep}: nothing is filtered")
+        return wanted
+    rules = ("logits", "window") if rule == "logits" else (rule,)
+    choice = choose_filter_layer(
+        loaded.model, loaded.tokenizer, keep=keep, rules=rules, base=wanted,
+        length=measured_length(loaded.model, length), progress=lambda text: _say(f"measuring the layer: {text}"),
+    )  # fmt: skip
+    _say(choice.sentence())
+    return choice.filter()
+
+
+def gemfilter(
+    model: Model,
+    prompt_file: Annotated[Path, typer.Option("--prompt-file", help="The long text.")],
+    question: Annotated[str, typer.Option("--question", help="Asked behind the text.")] = "",
+    keep: Keep = 1024,
+    layer: Layer = "auto",
+    rule: Rule = "logits",
+    compare: Annotated[str, typer.Option("--compare", help="Also answer with full, snapkv, h2o, one-run.")] = "",
+    new: Annotated[int, typer.Option("--new", help="Tokens to generate at most.")] = 50,
+    show: Annotated[bool, typer.Option("--show", help="Print the text that was kept.")] = False,
+    page: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with the kept text marked.")] = None,
+    chat: Chat = True,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Answer a question about a long text from the tokens that an early layer points at."""
+    from assay.methods.gemfilter.evaluate import answer_with_baseline, answer_with_filter, baseline, chat_ids
+    from assay.methods.gemfilter.highlight import highlighted
+
+    if new < 1:
+        raise UserError(f"--new {new} is not allowed: at least one token is generated")
+    try:
+        text = prompt_file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise UserError(f"cannot read {prompt_file}: {reason}") from None
+    others = [name.strip() for name in compare.split(",") if name.strip()]
+    with _one_sentence():
+        for name in others:
+            if name != "one-run":
+                baseline(name, max(keep, 2))
+        loaded = _loaded(model, device)
+        ids, templated = chat_ids(loaded, text, question, chat=chat)
+        chosen = _filter(loaded, layer, keep, rule, len(ids))
+        answers = [answer_with_filter(loaded, ids, chosen, new)]
+        answers += [answer_with_baseline(loaded, ids, baseline(name, keep, chosen), new) for name in others]
+    selection = answers[0].selection
+    facts = f"{len(selection.kept()):,} of {len(ids):,} tokens, chosen by layer {chosen.layer} with '{chosen.rule}'"
+    if page is not None:
+        try:
+            page.write_text(highlighted(loaded.tokenizer, ids, selection, answer=answers[0].text, facts=facts))
+        except OSError as error:
+            raise UserError(f"cannot write {page}: {error.strerror}") from None
+        _say(f"wrote {page}")
+    if as_json:
+        rows = [{key: value for key, value in vars(answer).items() if key != "selection"} for answer in answers]
+        document = {"model": model, "layer": chosen.layer, "rule": chosen.rule, "chat": templated, "answers": rows}
+        if show:
+            document["kept"] = selection.text(loaded.tokenizer)
+        print(json.dumps(document, indent=1, ensure_ascii=False))
+        return
+    if show:
+        print(f"{facts}:\n\n{selection.text(loaded.tokenizer)}\n")
+    _console().print(_answers(answers, templated))
+
+
+def _answers(answers: Sequence[Any], templated: bool) -> Table:
+    title = "with the chat template" if templated else "without a chat template"
+    table = Table(title=title, title_justify="left")
+    for name in ("method", "answer", "tokens kept", "prompt s", "answer s", "peak GiB"):
+        table.add_column(name, justify="left" if name in ("method", "answer") else "right")
+    for made in answers:
+        table.add_row(
+            made.method, made.text, f"{made.kept_tokens:,} of {made.prompt_tokens:,}", f"{made.first_pass:.2f}",
+            f"{made.second_pass:.2f}", f"{made.peak_bytes / 2**30:.2f}",
+        )  # fmt: skip
+    return table
+
+
+def needle(
+    model: Model = "smollm2",
+    lengths: Annotated[str, typer.Option("--lengths", help="Prompt lengths in tokens.")] = "1024",
+    depths: Annotated[int, typer.Option("--depths", help="Depths, evenly from the beginning to the end.")] = 5,
+    prompts: Annotated[int, typer.Option("--prompts", help="Prompts per length and depth.")] = 1,
+    methods: Annotated[
+        str, typer.Option("--methods", help="full, snapkv, h2o, one-run, gemfilter.")
+    ] = "full,gemfilter",
+    keep: Annotated[int | None, typer.Option("--keep", help="Tokens that stay; an eighth of the prompt else.")] = None,
+    layer: Layer = "auto",
+    rule: Rule = "logits",
+    haystack: Annotated[Path | None, typer.Option("--haystack", help="A text file; Python's manual else.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Draws needles and places.")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", help="Write a heat map: .html, .svg, .png or .pdf.")] = None,
+    chat: Chat = True,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Needle in a haystack: lengths × depths, any model, any method."""
+    from assay.methods.gemfilter import needle_grid
+    from assay.methods.gemfilter.evaluate import BASELINES, needle_table
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    for name in names:
+        if name not in (*BASELINES, "gemfilter"):
+            raise UserError(f"unknown method '{name}'; known: {', '.join((*BASELINES, 'gemfilter'))}")
+    if not names or depths < 1 or prompts < 1:
+        raise UserError("a grid needs at least one method, one depth and one prompt")
+    try:
+        sizes = [int(part) for part in lengths.split(",")]
+    except ValueError:
+        raise UserError(f"--lengths takes numbers of tokens, not '{lengths}'") from None
+    places = [0.5] if depths == 1 else [i / (depths - 1) for i in range(depths)]
+    text = None
+    if haystack is not None:
+        try:
+            text = haystack.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot read {haystack}: {error.strerror}") from None
+    rows: list[dict[str, Any]] = []
+    with _one_sentence():
+        loaded = _loaded(model, device)
+        for size in sizes:
+            budget = keep or max(1, size // _KEEP_ONE_IN)
+            chosen = _filter(loaded, layer, budget, rule, size)
+            grid = list(needle_grid(loaded.tokenizer, [size], places, prompts, seed=seed, haystack=text, chat=chat))
+            for row in needle_table(loaded, grid, chosen, names):
+                rows.append({**row, "keep": budget, "layer": chosen.layer, "rule": chosen.rule})
+                mark = "right" if row["right"] else "wrong"
+                _say(f"{row['method']} at {row['length']} tokens, depth {row['depth']:.2f}: {mark}")
+    if out is not None:
+        _heat_map(rows, out)
+        _say(f"wrote {out}")
+    if as_json:
+        print(json.dumps({"model": model, "chat": chat, "rows": rows}, indent=1, ensure_ascii=False))
+        return
+    _console().print(_shares(rows, names, sizes))
+
+
+def _shares(rows: Sequence[dict[str, Any]], names: Sequence[str], sizes: Sequence[int]) -> Table:
+    """The share of right answers per method and length."""
+    table = Table(title="Share of right answers", title_justify="left")
+    table.add_column("method")
+    for size in sizes:
+        table.add_column(f"{size:,} tokens", justify="right")
+    for name in names:
+        cells = [[row["right"] for row in rows if (row["method"], row["length"]) == (name, size)] for size in sizes]
+        table.add_row(name, *(f"{sum(cell)}/{len(cell)}" for cell in cells))
+    return table
+
+
+def _heat_map(rows: Sequence[dict[str, Any]], out: Path) -> None:
+    import altair as alt
+    import polars as pl
+
+    from assay.report import theme
+
+    frame = pl.DataFrame([{key: row[key] for key in ("method", "length", "depth", "right")} for row in rows])
+    shares = frame.group_by("method", "length", "depth", maintain_order=True).agg(pl.col("right").mean())
+    chart = (
+        alt.Chart(shares)
+        .mark_rect()
+        .encode(
+            x=alt.X("length:O", title="prompt length in tokens"),
+            y=alt.Y("depth:O", title="depth of the needle", axis=alt.Axis(format=".0%")),
+            color=alt.Color("right:Q", title="right", scale=alt.Scale(scheme="blues", domain=[0, 1])),
+            column=alt.Column("method:N", title=None),
+        )
+    )
+    made = alt.Chart.from_dict(theme.spec(chart))
+    try:
+        made.save(str(out))
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"cannot write {out}: the formats are .html, .svg, .png and .pdf") from error
+
+
+def _console() -> Console:
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 150)
