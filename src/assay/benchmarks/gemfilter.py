@@ -1,0 +1,194 @@
+"""Full attention, SnapKV and GemFilter on long prompts: prefill, time per decoded token, peak memory."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from assay.lab.backends import prepare_process
+from assay.lab.errors import UserError
+from assay.methods.gemfilter.baselines import FullAttention, SnapKV, share_prefill
+from assay.methods.gemfilter.cache_adapter import after_attention, trimmed_cache
+from assay.methods.gemfilter.filter import GemFilter
+
+# LLaMA 3.1 8B and the layer of the text; weights are random, which no time depends on.
+LLAMA = dict(
+    vocab_size=128_256, hidden_size=4096, intermediate_size=14_336, num_hidden_layers=32, num_attention_heads=32,
+    num_key_value_heads=8, head_dim=128, max_position_embeddings=131_072, rope_theta=500_000.0,
+)  # fmt: skip
+# SmolLM2-135M, and the layer that needle prompts choose for it.
+SMALL = dict(
+    vocab_size=49_152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
+    num_key_value_heads=3, head_dim=64, max_position_embeddings=8192, rope_theta=100_000.0, tie_word_embeddings=True,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured: a model's shape, the filter's layer, prompt lengths and budgets."""
+
+    shape: dict[str, Any]
+    layer: int
+    lengths: tuple[int, ...]
+    keep: int
+    new: int
+    repeats: int
+
+
+GPU = Plan(LLAMA, 13, (16_384, 32_768, 65_536, 122_880), 1024, 32, 3)
+CPU = Plan(SMALL, 14, (2048,), 256, 8, 7)
+
+
+def run(device: str) -> dict[str, Any]:
+    """Rows per prompt length, the methods interleaved. On the CPU ratios are what counts."""
+    try:
+        import transformers  # noqa: F401
+    except ImportError:
+        raise UserError("the benchmark gemfilter needs transformers: pip install 'assay[llm]'") from None
+    plan = GPU if device == "cuda" else CPU
+    if device != "cuda":
+        prepare_process()
+    rows = _rows(plan, device)
+    if device == "cuda":
+        for row, peak in zip(rows, _filter_only_peaks(plan, device), strict=True):
+            row["filter only GiB"] = peak
+    return {"layer": plan.layer, "layers": plan.shape["num_hidden_layers"], "keep": plan.keep, "rows": rows}
+
+
+def model_of(shape: dict[str, Any], device: str, *, layers: int | None = None) -> Any:
+    """A Llama of this shape with random weights; with ``layers`` only so many, and no head."""
+    from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel
+
+    config = LlamaConfig(**{**shape, **({"num_hidden_layers": layers} if layers else {})}, attn_implementation="sdpa")
+    kind = torch.bfloat16 if device == "cuda" else torch.float32
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(kind)
+    try:
+        with torch.device(device):
+            return (LlamaModel if layers else LlamaForCausalLM)(config).eval()
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _rows(plan: Plan, device: str) -> list[dict[str, Any]]:
+    model = model_of(plan.shape, device)
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    rows = []
+    for length in plan.lengths:
+        ids = torch.randint(3, plan.shape["vocab_size"], (1, length), device=device)
+        measured: dict[str, list[tuple[float, float, float]]] = {name: [] for name in _METHODS}
+        for repeat in range(plan.repeats + 1):
+            for name, method in _METHODS.items():
+                found = method(model, ids, plan, device)
+                if repeat:  # the first round warms up
+                    measured[name].append(found)
+        rows.append(_row(plan, length, measured, weights, device))
+    return rows
+
+
+def _row(plan: Plan, length: int, measured: dict[str, list[Any]], weights: int, device: str) -> dict[str, Any]:
+    prefill, token, peak = (
+        {name: statistics.median(part[i] for part in parts) for name, parts in measured.items()} for i in range(3)
+    )
+    layers = plan.shape["num_hidden_layers"]
+    pairs = zip(measured["full"], measured["gemfilter"], strict=True)
+    speed = [full[0] / gem[0] for full, gem in pairs]
+    row: dict[str, Any] = {
+        "tokens": length,
+        "prefill speed-up": round(statistics.median(speed), 3),
+        "range": [round(min(speed), 3), round(max(speed), 3)],
+        "ceiling": round(layers / plan.layer, 3),
+        "over prediction": round(1 / statistics.median(speed) / ((plan.layer + 0.2) / layers), 3),
+        "token time to snapkv": round(token["gemfilter"] / token["snapkv"], 3),
+        "token time to full": round(token["gemfilter"] / token["full"], 3),
+    }
+    if device == "cuda":
+        row |= {f"{name} prefill s": round(value, 3) for name, value in prefill.items()}
+        row |= {f"{name} ms per token": round(1000 * value, 2) for name, value in token.items()}
+        row |= {f"{name} GiB": round(value / 2**30, 2) for name, value in peak.items()}
+        row["weights GiB"] = round(weights / 2**30, 2)
+    return row
+
+
+def _full(model: Any, ids: torch.Tensor, plan: Plan, device: str) -> tuple[float, float, float]:
+    return _with_cache(model, ids, FullAttention(), plan, device)
+
+
+def _snapkv(model: Any, ids: torch.Tensor, plan: Plan, device: str) -> tuple[float, float, float]:
+    return _with_cache(model, ids, SnapKV(plan.keep), plan, device)
+
+
+@torch.no_grad()
+def _with_cache(model: Any, ids: torch.Tensor, method: Any, plan: Plan, device: str) -> tuple[float, float, float]:
+    """A prefill that compresses as it goes, then plain decoding."""
+    cache = trimmed_cache(model)
+
+    def compress(layer: Any) -> None:
+        if (kept := method.positions(layer)) is not None:
+            layer.cache_layer.gather(kept)
+
+    def prefill() -> torch.Tensor:
+        with after_attention(model, cache, compress):
+            logits: torch.Tensor = model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits
+        return logits
+
+    seconds, peak, logits = _timed(prefill, device)
+    return seconds, _decode(model, cache, logits, plan.new, device), peak
+
+
+@torch.no_grad()
+def _gemfilter(model: Any, ids: torch.Tensor, plan: Plan, device: str) -> tuple[float, float, float]:
+    """Pass 1 is the prefill that is compared; pass 2 prefills the kept tokens and decodes."""
+    chosen = GemFilter(layer=plan.layer, keep=plan.keep)
+    seconds, peak, selection = _timed(lambda: chosen.select(model, ids), device)
+    start = share_prefill(model, selection.input_ids, [FullAttention()])[0]
+    logits = torch.nn.functional.one_hot(start.first, plan.shape["vocab_size"]).float()
+    return seconds, _decode(model, start.cache, logits, plan.new, device), peak
+
+
+_METHODS = {"full": _full, "snapkv": _snapkv, "gemfilter": _gemfilter}
+
+
+def _decode(model: Any, cache: Any, logits: torch.Tensor, new: int, device: str) -> float:
+    """Seconds per token of greedy decoding."""
+    token = logits[:, -1].argmax(dim=-1, keepdim=True)
+    times = []
+    for _ in range(new):
+        seconds, _, out = _timed(lambda token=token: model(token, past_key_values=cache, use_cache=True), device)  # type: ignore[misc]
+        token = out.logits[:, -1].argmax(dim=-1, keepdim=True)
+        times.append(seconds)
+    return statistics.median(times)
+
+
+def _timed(work: Callable[[], Any], device: str) -> tuple[float, float, Any]:
+    """Seconds, peak bytes on a GPU, and what the work returned."""
+    if device == "cuda":
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    made = work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
+    return seconds, float(torch.cuda.max_memory_allocated()) if device == "cuda" else 0.0, made
+
+
+def _filter_only_peaks(plan: Plan, device: str) -> list[float]:
+    """Peak memory of pass 1 when only the filter's layers are there."""
+    gc.collect()
+    torch.cuda.empty_cache()
+    model = model_of(plan.shape, device, layers=plan.layer + 1)
+    peaks = []
+    for length in plan.lengths:
+        ids = torch.randint(3, plan.shape["vocab_size"], (1, length), device=device)
+        chosen = GemFilter(layer=plan.layer, keep=plan.keep)
+        _, peak, _ = _timed(lambda chosen=chosen, ids=ids: chosen.select(model, ids), device)  # type: ignore[misc]
+        peaks.append(round(peak / 2**30, 2))
+    return peaks
