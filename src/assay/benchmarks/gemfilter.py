@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,6 +86,8 @@ def _rows(plan: Plan, device: str) -> list[dict[str, Any]]:
         measured: dict[str, list[tuple[float, float, float]]] = {name: [] for name in _METHODS}
         for repeat in range(plan.repeats + 1):
             for name, method in _METHODS.items():
+                print(f"assay: {length} tokens, round {repeat} of {plan.repeats}, {name}", file=sys.stderr)
+                gc.collect()
                 found = method(model, ids, plan, device)
                 if repeat:  # the first round warms up
                     measured[name].append(found)
@@ -169,7 +172,6 @@ def _decode(model: Any, cache: Any, logits: torch.Tensor, new: int, device: str)
 def _timed(work: Callable[[], Any], device: str) -> tuple[float, float, Any]:
     """Seconds, peak bytes on a GPU, and what the work returned."""
     if device == "cuda":
-        gc.collect()
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
