@@ -1,0 +1,131 @@
+"""Are finer labels likely to help? What can be said before anything is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .hierarchies import LabelHierarchy
+
+
+@dataclass(frozen=True)
+class GranularityReport:
+    """``purity`` and ``conditional_entropy`` (bits of the coarse label that the fine one leaves open) tell alignment;
+    ``consistency`` is the share of a sample's nearest neighbours with its own fine label, ``chance`` its mean over
+    shuffles of the fine labels within coarse classes. ``advice`` is ``likely``, ``unlikely`` or ``harmful``."""
+
+    name: str
+    classes: int
+    coarse_classes: int
+    smallest: int
+    median: float
+    purity: float
+    conditional_entropy: float
+    consistency: float | None
+    chance: float | None
+    warnings: tuple[str, ...]
+    advice: str
+
+    @property
+    def lift(self) -> float | None:
+        """How far consistency goes from chance to certainty; 0 for random splits."""
+        if self.consistency is None or self.chance is None or self.chance >= 1:
+            return None
+        return (self.consistency - self.chance) / (1 - self.chance)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.classes} fine classes for {self.coarse_classes} coarse ones"]
+        lines.append(f"  samples per class: smallest {self.smallest}, median {self.median:g}")
+        lines.append(f"  purity {self.purity:.3f}, H(coarse | fine) {self.conditional_entropy:.3f} bits")
+        if self.consistency is not None and self.chance is not None:
+            lines.append(f"  neighbours with the same fine label {self.consistency:.3f}, by chance {self.chance:.3f}")
+        return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings), f"  advice: {self.advice}"])
+
+
+def granularity_report(
+    hierarchy: LabelHierarchy,
+    embeddings: Tensor | None = None,
+    *,
+    neighbours: int = 5,
+    least: int = 20,
+    least_lift: float = 0.05,
+    rows: int = 5000,
+    generator: torch.Generator | None = None,
+) -> GranularityReport:
+    """Judge fine labels by the rules that the study of label granularity tests: aligned (C9), enough samples per class
+    (C12), and more than a random split where embeddings (n, dim) are given. At most ``rows`` samples, drawn with
+    ``generator`` (seed 0 when None), enter the neighbour test."""
+    if neighbours < 1 or least < 1:
+        raise ValueError("neighbours and least must be at least 1")
+    counts = hierarchy.counts
+    sizes = counts.sum(1)
+    sizes = sizes[sizes > 0].double()
+    generator = generator or torch.Generator().manual_seed(0)
+    consistency, chance = (None, None) if embeddings is None else _agreement(
+        hierarchy, embeddings, neighbours, rows, generator
+    )  # fmt: skip
+    found = GranularityReport(
+        hierarchy.name, hierarchy.classes, int((counts.sum(0) > 0).sum()), int(sizes.min()), float(sizes.median()),
+        hierarchy.purity, _conditional_entropy(counts), consistency, chance, (), "",
+    )  # fmt: skip
+    warnings, advice = _judge(found, least, least_lift)
+    return GranularityReport(**{**found.__dict__, "warnings": tuple(warnings), "advice": advice})
+
+
+def _judge(found: GranularityReport, least: int, least_lift: float) -> tuple[list[str], str]:
+    warnings, advice = [], "likely"
+    if found.classes <= found.coarse_classes and found.purity == 1:
+        warnings.append("the labels are no finer than the coarse ones")
+        advice = "unlikely"
+    if found.median < least:
+        warnings.append(f"half of the classes have {found.median:g} samples or fewer; {least} or more are advised")
+        advice = "unlikely"
+    if found.lift is not None and found.lift < least_lift:
+        warnings.append("neighbours share fine labels hardly more often than after a random split")
+        advice = "unlikely"
+    if found.purity < 1:
+        warnings.append(f"{1 - found.purity:.1%} of the samples share a fine class with another coarse class")
+        advice = "harmful"
+    return warnings, advice
+
+
+def _conditional_entropy(counts: Tensor) -> float:
+    """H(coarse | fine) in bits."""
+    joint = counts.double() / counts.sum()
+    given = joint / joint.sum(1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+    terms = torch.where(joint > 0, joint * given.clamp(min=torch.finfo(torch.float64).tiny).log(), 0.0)
+    return abs(float(terms.sum())) / math.log(2)
+
+
+def _agreement(
+    hierarchy: LabelHierarchy, embeddings: Tensor, neighbours: int, rows: int, generator: torch.Generator
+) -> tuple[float, float]:
+    """How often neighbours share a fine label: as it is, and in the mean over shuffles within coarse classes."""
+    if embeddings.ndim != 2 or len(embeddings) != len(hierarchy.fine):
+        raise ValueError(f"embeddings are (n, dim) with n = {len(hierarchy.fine)}, not {tuple(embeddings.shape)}")
+    kept = torch.randperm(len(embeddings), generator=generator)[:rows]
+    points = embeddings[kept.to(embeddings.device)].detach().float()
+    if len(points) <= neighbours:
+        raise ValueError(f"{neighbours} neighbours need more than {len(points)} samples")
+    fine, coarse = hierarchy.fine[kept], hierarchy.coarse[kept]
+    nearest = _nearest(points, neighbours).cpu()
+    consistency = (fine[nearest] == fine.unsqueeze(1)).double().mean()
+    sample = LabelHierarchy("sample", fine, coarse)
+    same = (coarse[nearest] == coarse.unsqueeze(1)).double()  # a sample is not among its own neighbours
+    alike = sample.counts[fine.unsqueeze(1), coarse[nearest]] - same
+    chance = alike / (sample.counts.sum(0)[coarse[nearest]] - same)
+    return float(consistency), float(chance.mean())
+
+
+def _nearest(points: Tensor, neighbours: int) -> Tensor:
+    """The indices of every row's nearest other rows: (n, neighbours)."""
+    found = []
+    for start in range(0, len(points), 1000):
+        distances = torch.cdist(points[start : start + 1000], points)
+        inside = torch.arange(len(distances), device=points.device)
+        distances[inside, start + inside] = torch.inf
+        found.append(distances.topk(neighbours, largest=False).indices)
+    return torch.cat(found)

@@ -1,0 +1,335 @@
+"""Pretrain on fine labels, then solve the coarse task: beside it, always, the baselines that saw coarse labels only.
+
+One pass trains once on the coarse labels; retraining trains on them in both stages, with a new head in between, and so
+has the same budget as the transfer. Models are copied: the one that is handed in is never changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, Dataset
+
+from assay.probes.representation import fit_head
+
+from .hierarchies import LabelHierarchy
+from .readout import max_readout
+from .sources import Source, source_of
+
+READOUTS = ("finetune", "probe", "max")
+HEADS = ("classifier", "score", "fc", "head")
+Data = Tensor | Dataset[Any] | DataLoader[Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """SGD with momentum: a linear warm-up over a share of the steps, then a cosine to zero."""
+
+    epochs: int = 10
+    batch: int = 128
+    rate: float = 0.05
+    momentum: float = 0.9
+    decay: float = 5e-4
+    warmup: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 1 or self.rate <= 0:
+            raise ValueError("epochs, batch and rate must be positive")
+        if not 0 <= self.momentum < 1 or self.decay < 0 or not 0 <= self.warmup < 1:
+            raise ValueError("momentum and warmup lie in [0, 1), decay is not negative")
+
+    def share(self, step: int, steps: int) -> float:
+        """The rate at a step as a share of the stage's rate."""
+        rising = self.warmup * steps
+        if step < rising:
+            return (step + 1) / rising if rising >= 1 else 1.0
+        return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, steps - rising)))
+
+
+@dataclass(frozen=True)
+class TransferScore:
+    """Test accuracy of one protocol, and the choices made on validation data: the rate of the last stage, its best
+    epoch, and the validation accuracy of every rate tried."""
+
+    accuracy: float
+    rate: float | None = None
+    epoch: int | None = None
+    validation: Mapping[float, float] = field(default_factory=dict)
+
+    @property
+    def error(self) -> float:
+        return 1 - self.accuracy
+
+    @property
+    def at_edge(self) -> bool:
+        """The best rate was the smallest or the largest tried: widen the grid."""
+        return len(self.validation) > 1 and self.rate in (min(self.validation), max(self.validation))
+
+
+@dataclass(frozen=True)
+class TransferReport:
+    """``gain`` is what fine labels add to retraining, in accuracy."""
+
+    readout: str
+    fine: TransferScore
+    retrain: TransferScore
+    onepass: TransferScore
+
+    @property
+    def gain(self) -> float:
+        return self.fine.accuracy - self.retrain.accuracy
+
+
+@dataclass(frozen=True)
+class FineToCoarse:
+    """The transfer's hyper-parameters. ``finetune`` None means the pretraining stage with a quarter of its batch and
+    rate. ``rates`` multiply the last stage's rate and are searched on validation data, where the best epoch is kept as
+    well. ``augment`` changes training inputs. ``precision`` is ``float32`` or ``bfloat16`` (autocast)."""
+
+    pretrain: Stage = field(default_factory=Stage)
+    finetune: Stage | None = None
+    readout: str = "finetune"
+    rates: tuple[float, ...] = (0.25, 1.0, 4.0)
+    head: str | None = None
+    augment: Callable[[Tensor], Tensor] | None = None
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.readout not in READOUTS:
+            raise ValueError(f"the read-out is one of {', '.join(READOUTS)}, not {self.readout!r}")
+        if not self.rates or min(self.rates) <= 0:
+            raise ValueError("rates are positive multiples of the last stage's rate, one at least")
+        if self.precision not in ("float32", "bfloat16"):
+            raise ValueError(f"precision is float32 or bfloat16, not {self.precision!r}")
+
+    @property
+    def last(self) -> Stage:
+        """The stage after pretraining."""
+        first = self.pretrain
+        return self.finetune or replace(first, batch=max(1, first.batch // 4), rate=first.rate / 4)
+
+    def run(
+        self,
+        model: nn.Module,
+        data: Data,
+        hierarchy: LabelHierarchy,
+        *,
+        validation: tuple[Data, Tensor],
+        test: tuple[Data, Tensor],
+        seed: int,
+    ) -> TransferReport:
+        """All three protocols from the same initial weights. ``hierarchy`` labels ``data``; validation and test data
+        come with coarse labels."""
+        coarse = replace(hierarchy, fine=hierarchy.coarse, name="coarse")
+        given: dict[str, Any] = {"validation": validation, "test": test, "seed": seed}
+        fine = self.transfer(model, data, hierarchy, **given)
+        retrain = replace(self, readout="finetune" if self.readout == "max" else self.readout)
+        return TransferReport(
+            self.readout,
+            fine,
+            retrain.transfer(model, data, coarse, **given),
+            self.onepass(model, data, coarse, **given),
+        )
+
+    def transfer(
+        self,
+        model: nn.Module,
+        data: Data,
+        hierarchy: LabelHierarchy,
+        *,
+        validation: tuple[Data, Tensor],
+        test: tuple[Data, Tensor],
+        seed: int,
+    ) -> TransferScore:
+        """Pretrain on ``hierarchy.fine``, then read out ``hierarchy.coarse``. Retraining is this with equal labels."""
+        source = source_of(data, len(hierarchy.fine))
+        pretrained = self.pretrained(model, source, hierarchy.fine, seed=seed)
+        if self.readout == "max":
+            mapped = hierarchy.fine_to_coarse
+            return TransferScore(self._accuracy(pretrained, test, lambda out: max_readout(out, mapped.to(out.device))))
+        if self.readout == "probe":
+            return self._probe(pretrained, source, hierarchy.coarse, validation, test)
+        return self._tuned(pretrained, source, hierarchy.coarse, self.last, validation, test, seed)
+
+    def onepass(
+        self,
+        model: nn.Module,
+        data: Data,
+        hierarchy: LabelHierarchy,
+        *,
+        validation: tuple[Data, Tensor],
+        test: tuple[Data, Tensor],
+        seed: int,
+    ) -> TransferScore:
+        """The coarse labels, once, with the pretraining stage; its rate is searched on the same grid."""
+        source = source_of(data, len(hierarchy.coarse))
+        return self._tuned(model, source, hierarchy.coarse, self.pretrain, validation, test, seed)
+
+    def pretrained(self, model: nn.Module, data: Data | Source, labels: Tensor, *, seed: int) -> nn.Module:
+        """A copy of the model with a head for ``labels``, trained on them by the first stage."""
+        source = data if isinstance(data, Source) else source_of(data, len(labels))
+        model = self._with_head(model, labels, seed, "pretraining head")
+        for _ in self._train(model, source, labels, self.pretrain, seed, "pretraining"):
+            pass
+        return model
+
+    def features(self, model: nn.Module, data: Data) -> Tensor:
+        """What the model's head reads, for every input: (n, dim), on the CPU. Embeddings for clusters and reports."""
+        count = len(data.dataset) if isinstance(data, DataLoader) else len(data)  # type: ignore[arg-type]
+        return self._features(model, source_of(data, count))
+
+    def _tuned(
+        self, model: nn.Module, source: Source, labels: Tensor, stage: Stage,
+        validation: tuple[Data, Tensor], test: tuple[Data, Tensor], seed: int,
+    ) -> TransferScore:  # fmt: skip
+        """Train with every rate of the grid; the best rate and epoch on validation data decide."""
+        best: tuple[float, float, int, dict[str, Tensor]] = (-1.0, 0.0, 0, {})
+        found: dict[float, float] = {}
+        for multiple in self.rates:
+            tried = replace(stage, rate=stage.rate * multiple)
+            trained = self._with_head(model, labels, seed, "new head")
+            found[tried.rate] = 0.0
+            for epoch in self._train(trained, source, labels, tried, seed, "finetuning"):
+                accuracy = self._accuracy(trained, validation)
+                found[tried.rate] = max(found[tried.rate], accuracy)
+                if accuracy > best[0]:
+                    state = {name: value.clone() for name, value in trained.state_dict().items()}
+                    best = (accuracy, tried.rate, epoch, state)
+        trained.load_state_dict(best[3])
+        return TransferScore(self._accuracy(trained, test), best[1], best[2], found)
+
+    def _probe(
+        self, model: nn.Module, source: Source, labels: Tensor,
+        validation: tuple[Data, Tensor], test: tuple[Data, Tensor],
+    ) -> TransferScore:  # fmt: skip
+        """A linear head on frozen features; the grid multiplies its Adam rate of 0.1."""
+        parts = [(source, labels), *((source_of(data, len(y)), y) for data, y in (validation, test))]
+        features = [(self._features(model, part), y.cpu()) for part, y in parts]
+        found, best = {}, (-1.0, 0.0, 0.0)
+        for multiple in self.rates:
+            head = fit_head(*features[0], learning_rate=0.1 * multiple)
+            validated, tested = (float((head.predict(x) == y).float().mean()) for x, y in features[1:])
+            found[0.1 * multiple] = validated
+            best = max(best, (validated, 0.1 * multiple, tested), key=lambda each: each[0])
+        return TransferScore(best[2], best[1], None, found)
+
+    def _train(
+        self, model: nn.Module, source: Source, labels: Tensor, stage: Stage, seed: int, name: str
+    ) -> Iterator[int]:
+        """Yields the epoch after each; batches are drawn from the seed and the stage's name alone."""
+        generator = _generator(seed, name)
+        device = next(model.parameters()).device
+        optimizer = torch.optim.SGD(model.parameters(), stage.rate, stage.momentum, weight_decay=stage.decay)
+        labels = labels.to(device)
+        steps, step = stage.epochs * math.ceil(len(source) / stage.batch), 0
+        for epoch in range(1, stage.epochs + 1):
+            model.train()
+            for inputs, index in source.batches(stage.batch, device, generator=generator):
+                optimizer.param_groups[0]["lr"] = stage.rate * stage.share(step, steps)
+                inputs = self.augment(inputs) if self.augment and isinstance(inputs, Tensor) else inputs
+                with self._autocast(device):
+                    loss = cross_entropy(logits_of(model, inputs).float(), labels[index.to(device)])
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                step += 1
+            yield epoch
+
+    def _autocast(self, device: torch.device) -> torch.autocast:
+        return torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.precision == "bfloat16")
+
+    def _with_head(self, model: nn.Module, labels: Tensor, seed: int, name: str) -> nn.Module:
+        generator = _generator(seed, name)
+        return swap_head(copy.deepcopy(model), int(labels.max()) + 1, head=self.head, generator=generator)
+
+    @torch.no_grad()
+    def _accuracy(
+        self, model: nn.Module, data: tuple[Data, Tensor], read: Callable[[Tensor], Tensor] = lambda out: out
+    ) -> float:
+        inputs, labels = data
+        device, right = next(model.parameters()).device, 0
+        model.eval()
+        for batch, index in source_of(inputs, len(labels)).batches(1000, device):
+            with self._autocast(device):
+                scores = read(logits_of(model, batch).float())
+            right += int((scores.argmax(-1) == labels[index].to(device)).sum())
+        return right / len(labels)
+
+    @torch.no_grad()
+    def _features(self, model: nn.Module, source: Source) -> Tensor:
+        """What the head reads, for every input: (n, dim), on the CPU."""
+        seen: list[Tensor] = []
+        head = model.get_submodule(head_name(model, self.head))
+        hook = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].float().cpu()))
+        try:
+            model.eval()
+            for batch, _ in source.batches(1000, next(model.parameters()).device):
+                logits_of(model, batch)
+        finally:
+            hook.remove()
+        return torch.cat(seen).flatten(1)
+
+
+def fine_to_coarse(
+    model: nn.Module, data: Data, fine_labels: Tensor, coarse_labels: Tensor, *, validation: tuple[Data, Tensor],
+    test: tuple[Data, Tensor], seed: int, readout: str = "finetune", **options: Any,
+) -> TransferReport:  # fmt: skip
+    """``FineToCoarse(readout=..., **options).run`` on labels that need not refine each other."""
+    hierarchy = LabelHierarchy("fine labels", fine_labels.cpu(), coarse_labels.cpu())
+    return FineToCoarse(readout=readout, **options).run(
+        model, data, hierarchy, validation=validation, test=test, seed=seed
+    )
+
+
+def logits_of(model: nn.Module, inputs: Any) -> Tensor:
+    """Logits of tensor inputs, or of a mapping such as a tokenizer makes; records with ``logits`` are unpacked."""
+    output = model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+    logits = getattr(output, "logits", output)
+    if not isinstance(logits, Tensor):
+        raise ValueError(f"the model must return a tensor or a record with logits, not {type(logits).__name__}")
+    return logits
+
+
+def head_name(model: nn.Module, head: str | None = None) -> str:
+    """The name of the last linear layer: the one given, a usual name, or the last one in the model."""
+    names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if head is not None:
+        if head not in names:
+            raise ValueError(f"the model has no linear layer {head!r}; it has {', '.join(names)}")
+        return head
+    usual = [name for name in names if name.split(".")[0] in HEADS]
+    if not names:
+        raise ValueError("the model has no linear layer that could be its head")
+    chosen: str = (usual or names)[-1]
+    return chosen
+
+
+def swap_head(model: nn.Module, classes: int, *, generator: torch.Generator, head: str | None = None) -> nn.Module:
+    """The same model with a new linear head for ``classes`` (in place; weights N(0, 1/fan-in), bias 0)."""
+    name = head_name(model, head)
+    old: nn.Linear = model.get_submodule(name)  # type: ignore[assignment]
+    new = nn.Linear(old.in_features, classes, bias=old.bias is not None).to(old.weight)
+    drawn = torch.randn(classes, old.in_features, generator=generator) * old.in_features**-0.5
+    with torch.no_grad():
+        new.weight.copy_(drawn)
+        if new.bias is not None:
+            new.bias.zero_()
+    parent, _, own = name.rpartition(".")
+    setattr(model.get_submodule(parent), own, new)
+    for holder in (model, getattr(model, "config", None)):  # Hugging Face models keep the number in both
+        if hasattr(holder, "num_labels"):
+            holder.num_labels = classes  # type: ignore[union-attr]
+    return model
+
+
+def _generator(seed: int, name: str) -> torch.Generator:
+    from assay.training.seeds import stream
+
+    return stream(seed, name)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from assay.methods.norm_tied_bias import norm_tied_bias
+
+
+def stepped(rate: float | None, layer: nn.Module, steps: int = 3) -> nn.Module:
+    layer = copy.deepcopy(layer)
+    layer.bias.requires_grad_(False)
+    optimizer = torch.optim.SGD([layer.weight], lr=0.1, momentum=0.9)
+
+    def train() -> None:
+        for step in range(steps):
+            inputs = torch.randn(
+                8, *((3, 5, 5) if isinstance(layer, nn.Conv2d) else (3,)), generator=torch.Generator().manual_seed(step)
+            )
+            optimizer.zero_grad()
+            layer(inputs).square().mean().backward()
+            optimizer.step()
+
+    if rate is None:
+        train()
+    else:
+        with norm_tied_bias(optimizer, [layer], rate):
+            train()
+    return layer
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(3, 4), nn.Conv2d(3, 4, 2)])
+def test_biases_fall_with_the_movement(layer):
+    one = stepped(0.3, layer, steps=1)
+    moved = (one.weight - layer.weight).flatten(1).norm(dim=1)
+    torch.testing.assert_close(one.bias, layer.bias - 0.3 * moved)
+    assert bool((stepped(0.3, layer, steps=4).bias < one.bias).all())
+
+
+def test_a_rate_of_zero_changes_nothing_and_hooks_come_off():
+    layer = nn.Linear(3, 4)
+    plain, zero = stepped(None, layer), stepped(0.0, layer)
+    assert torch.equal(plain.weight, zero.weight)
+    assert torch.equal(plain.bias, zero.bias)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    with pytest.raises(RuntimeError, match="inside"), norm_tied_bias(optimizer, [layer], 0.5):
+        raise RuntimeError("inside")
+    before = layer.bias.clone()
+    layer.weight.grad = torch.ones_like(layer.weight)
+    optimizer.step()
+    assert torch.equal(layer.bias, before)
+
+
+def test_refusals():
+    layer = nn.Linear(3, 4)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    for layers, rate, words in (([layer], -0.1, "negative"), ([], 0.1, "no layer"), ([nn.ReLU()], 0.1, "no weight")):
+        with pytest.raises(ValueError, match=words), norm_tied_bias(optimizer, layers, rate):
+            pass
