@@ -1,0 +1,217 @@
+"""Before contrastive training on imbalanced features: which features can be learned, how fast, and with what width?
+
+The formulas are those of a one-layer encoder with small initial weights under InfoNCE (unnormalised inner products).
+There a feature j grows geometrically at a rate set by its positive-pair correlation κ_j: how strongly the two views of
+a sample agree along it. Weight decay pulls everything back at the same rate, so a rare feature may never grow at all.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Descent:
+    """What the growth formulas need to know of the training: η, λ, τ and the number |𝔅| of candidates per anchor."""
+
+    rate: float
+    decay: float
+    temperature: float
+    candidates: int
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0 or self.temperature <= 0:
+            raise ValueError(f"rate and temperature must be positive, not {self.rate} and {self.temperature}")
+        if self.decay < 0 or self.rate * self.decay >= 1:
+            raise ValueError(f"rate × decay must lie in [0, 1), not {self.rate * self.decay:g}")
+        if self.candidates < 2:
+            raise ValueError("an anchor needs its positive and at least one negative: candidates ≥ 2")
+
+    @property
+    def pull(self) -> float:
+        """(1 − 1/|𝔅|)/τ, what one unit of correlation adds to the growth rate."""
+        return (1 - 1 / self.candidates) / self.temperature
+
+
+def growth_factors(correlation: Tensor, descent: Descent) -> Tensor:
+    """G_j = 1 − ηλ + (η/τ)(1 − 1/|𝔅|)κ_j: the factor by which ⟨w, M_j⟩ grows per step near initialisation.
+
+    A direction in which the two views are independent has κ = 0 and shrinks by 1 − ηλ.
+    """
+    return 1 - descent.rate * descent.decay + descent.rate * descent.pull * correlation
+
+
+def learnable(correlation: Tensor, descent: Descent) -> Tensor:
+    """Whether a feature escapes: (1/τ)(1 − 1/|𝔅|)κ_j > λ."""
+    return correlation * descent.pull > descent.decay
+
+
+def learnability_threshold(descent: Descent) -> float:
+    """The smallest positive-pair correlation κ that can be learned under this weight decay: λτ/(1 − 1/|𝔅|)."""
+    return descent.decay / descent.pull
+
+
+def stage_one_steps(feature_energy: Tensor, noise_energy: Tensor, growth: Tensor, shrink: float) -> Tensor:
+    """Predicted T1: the first step at which features hold half of a neuron's squared norm, per neuron.
+
+    ``feature_energy`` (..., features) holds ⟨w, M_j⟩² at the start, ``noise_energy`` (...) the squared norm outside the
+    features, ``growth`` (features) the factors of ``growth_factors`` and ``shrink`` = 1 − ηλ. Infinite where no feature
+    gains on the noise.
+    """
+    relative = (growth / shrink).double().square()
+    energy, noise = feature_energy.double(), noise_energy.double()
+    best = torch.where(energy > 0, relative, 0).amax(-1)
+    low, high = torch.zeros_like(noise), torch.ones_like(noise)
+    possible = (best > 1) | (energy.sum(-1) >= noise)
+
+    def reached(steps: Tensor) -> Tensor:
+        return (energy * relative ** steps.unsqueeze(-1)).sum(-1) >= noise
+
+    while bool((possible & ~reached(high)).any()):
+        high = torch.where(possible & ~reached(high), high * 2, high)
+    for _ in range(64):
+        middle = (low + high) / 2
+        low, high = torch.where(reached(middle), low, middle), torch.where(reached(middle), middle, high)
+    whole = torch.where(reached(torch.zeros_like(high)), 0, high.round(decimals=6).ceil())
+    return torch.where(possible, whole, math.inf)
+
+
+@dataclass(frozen=True)
+class NeuronSets:
+    """How many neurons of a random layer start out specialised, exactly and by the order statements.
+
+    ``ordinary`` is Pr(neuron ∈ 𝓜_j), ``dominant`` Pr(⟨w, M_j⟩² ≥ c₁ log d/d · E), ``lucky`` the independence
+    approximation dominant·(1 − ordinary)^{d−1} of Pr(neuron ∈ 𝓜*_j). ``printed_*`` are the orders d^{−...} that a
+    bound without constants gives. For a ratio below 1 the printed lucky order is far too large: it takes the factor
+    (1 − ordinary)^{d−1} for 1, and that factor tends to 0.
+    """
+
+    features: int
+    dominant: float
+    ordinary: float
+    lucky: float
+    printed_lucky: float
+    printed_ordinary: float
+
+    @property
+    def features_per_neuron(self) -> float:
+        """E|𝓝_i| = d · Pr(i ∈ 𝓜_j)."""
+        return self.features * self.ordinary
+
+
+def set_thresholds(features: int, ratio: float, margin: float) -> tuple[float, float]:
+    """(c₁ log d/d, c₂ log d/d) with c₁ = 2(1 + γ)/r² and c₂ = 2(1 − γ)r²: shares of a neuron's feature energy."""
+    if features < 3:
+        raise ValueError(f"the neuron sets need at least 3 features, not {features}")
+    if not 0 < ratio <= 1:
+        raise ValueError(f"the ratio of rare to frequent must lie in (0, 1], not {ratio}")
+    if not 0 < margin < 1:
+        raise ValueError(f"the margin γ must lie in (0, 1), not {margin}")
+    scale = math.log(features) / features
+    return 2 * (1 + margin) / ratio**2 * scale, 2 * (1 - margin) * ratio**2 * scale
+
+
+def neuron_sets(features: int, ratio: float = 1.0, *, margin: float = 0.1) -> NeuronSets:
+    """Exact Beta probabilities: ⟨w, M_j⟩²/‖Mᵀw‖² of a Gaussian neuron follows Beta(1/2, (d − 1)/2)."""
+    from scipy.stats import beta
+
+    upper, lower = set_thresholds(features, ratio, margin)
+    law = beta(0.5, (features - 1) / 2)
+    dominant, ordinary = float(law.sf(upper)), float(law.sf(lower))
+    return NeuronSets(
+        features,
+        dominant,
+        ordinary,
+        dominant * (1 - ordinary) ** (features - 1),
+        features ** -((1 + margin) / ratio**2),
+        features ** -((1 - margin) * ratio**2),
+    )
+
+
+def required_width(features: int, ratio: float = 1.0, *, margin: float = 0.1, exact: bool = True) -> float:
+    """Neurons needed for one lucky neuron per feature, in expectation: 1/Pr(lucky), or the printed order
+    d^{(1 + γ)/r²}. Infinite where the set is empty."""
+    sets = neuron_sets(features, ratio, margin=margin)
+    probability = sets.lucky if exact else sets.printed_lucky
+    return 1 / probability if probability > 0 else math.inf
+
+
+def loss_floor(rates: Sequence[float], negatives: int) -> float:
+    """The InfoNCE loss that pure neurons of any scale cannot go below: E log(1 + N).
+
+    Given the features S active in an anchor, N ~ Bin(negatives, Π_{j∈S} q_j/2) counts the negatives whose active
+    features contain S with the same signs. ``rates`` are the q_j. An anchor without features costs log(1 + negatives).
+    """
+    q = np.asarray(rates, dtype=float)
+    if q.ndim != 1 or not len(q) or (q < 0).any() or (q > 1).any():
+        raise ValueError("rates are the activation probabilities of the features, each in [0, 1]")
+    if negatives < 1:
+        raise ValueError(f"at least one negative is needed, not {negatives}")
+    values, counts = np.unique(q, return_counts=True)
+    return _floor(values, counts, negatives)
+
+
+def _floor(values: np.ndarray, counts: np.ndarray, negatives: int) -> float:
+    """Features of equal rate are interchangeable: sum over how many of each are active, not over all supports."""
+    from scipy.stats import binom
+
+    grids = np.meshgrid(*(np.arange(count + 1) for count in counts), indexing="ij")
+    active = np.stack([grid.ravel() for grid in grids], 1)
+    weight = np.prod([binom.pmf(active[:, k], counts[k], values[k]) for k in range(len(values))], axis=0)
+    match = np.prod((values / 2) ** active, axis=1)
+    hits = np.arange(negatives + 1)
+    log_hits = np.log1p(hits)
+    each = np.array([float(binom.pmf(hits, negatives, p) @ log_hits) for p in match])
+    return float(weight @ each)
+
+
+def pruning_horizon(ratio: float, boost: float) -> float:
+    """Steps until a rare coefficient, ``ratio`` times as large as the frequent ones, has caught up when pruning lets it
+    grow faster by the factor 1 + ``boost`` per step: log(1/r)/log(1 + boost)."""
+    if not 0 < ratio <= 1 or boost <= 0:
+        raise ValueError(f"ratio must lie in (0, 1] and boost be positive, not {ratio} and {boost}")
+    return math.log(1 / ratio) / math.log1p(boost)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the formulas say before training: per feature the growth factor and whether it can be learned at all, the
+    steps until features hold half of a typical neuron, and the neurons that start out specialised."""
+
+    growth: Tensor
+    learnable: Tensor
+    stage_one: float
+    sets: NeuronSets
+    lucky_per_feature: float
+    required_width: float
+
+
+def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin: float = 0.1) -> Plan:
+    """Plan a training with features of positive-pair correlation κ (features,) in ``dim`` dimensions.
+
+    κ_j is E[(Σ_r z_j)(Σ_s z_j⁺)] for the model problem; for your own data, estimate the covariance of the two views'
+    summed inputs along a direction. Warns when a feature cannot be learned under this weight decay, and when no neuron
+    can start out specialised.
+    """
+    features = len(correlation)
+    if dim < features:
+        raise ValueError(f"{features} features do not fit into {dim} dimensions")
+    growth, can = growth_factors(correlation, descent), learnable(correlation, descent)
+    ratio = float(correlation.min() / correlation.max())
+    sets = neuron_sets(features, ratio, margin=margin)
+    if not bool(can.all()):
+        lost = int((~can).sum())
+        warnings.warn(f"{lost} of {features} features grow no faster than weight decay shrinks them", stacklevel=2)
+    if set_thresholds(features, ratio, margin)[0] > 1:
+        warnings.warn(f"c₁ log d > d at d = {features}, r = {ratio:.3g}: no neuron starts out lucky", stacklevel=2)
+    typical = torch.ones(features), torch.tensor(float(dim - features))
+    steps = stage_one_steps(*typical, growth, 1 - descent.rate * descent.decay)
+    needed = required_width(features, ratio, margin=margin)
+    return Plan(growth, can, float(steps), sets, width * sets.lucky, needed)

@@ -1,0 +1,283 @@
+"""Forward magnitude pruning for contrastive learning on imbalanced data.
+
+The smallest weights or neurons are masked in the forward pass that decides how hard each pair is; nothing is ever
+removed. Neurons of rare features are small, so masking them makes samples with rare features look badly matched, and
+the unmasked gradient then works on exactly those samples. You keep your encoder, optimiser and loop:
+
+    pruner = ForwardMagnitudePruner(encoder, alpha=0.3)
+    for first, second in views:
+        loss = pruner.loss(first, second)
+        loss.surrogate.backward()
+        optimizer.step(); optimizer.zero_grad()
+    pruner.end_epoch()
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize as unit
+
+Granularity = Literal["neuron", "weight"]
+Scope = Literal["layer", "global"]
+Mode = Literal["logit_masked", "straight_through", "self_competitor"]
+Refresh = Literal["step", "epoch"]
+Layers = Sequence[str] | Callable[[str, nn.Module], bool]
+PRUNABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+@dataclass(frozen=True)
+class PrunedLoss:
+    """``surrogate`` is what to differentiate; ``loss`` is the InfoNCE value of the masked similarities, a number to
+    watch. They differ: the surrogate's value means nothing, its gradient is the update."""
+
+    surrogate: Tensor
+    loss: Tensor
+
+
+def pruned_infonce(
+    f_full_x: Tensor,
+    f_full_y: Tensor,
+    f_mask_x: Tensor,
+    f_mask_y: Tensor,
+    *,
+    tau: float = 0.2,
+    normalize: bool = True,
+    symmetric: bool = True,
+    stop_gradient: bool = True,
+) -> PrunedLoss:
+    """InfoNCE whose softmax is that of the masked embeddings and whose gradient is that of the full ones.
+
+    Embeddings are (batch, dim); row k of y is the positive of row k of x, the other rows its negatives. The surrogate:
+    (1/Kτ) Σ_k [Σ_s P_k(s)⟨f(x_k), f(y_s)⟩ − ⟨f(x_k), f(y_k)⟩] with the masked softmax P held fixed. Where masked and
+    full embeddings coincide its gradient is InfoNCE's. ``stop_gradient`` treats the candidates y as constants.
+    """
+    if tau <= 0:
+        raise ValueError(f"the temperature must be positive, not {tau}")
+    shapes = {tuple(f.shape) for f in (f_full_x, f_full_y)}, {tuple(f.shape) for f in (f_mask_x, f_mask_y)}
+    if f_full_x.ndim != 2 or any(len(s) != 1 for s in shapes) or f_mask_x.shape[0] != f_full_x.shape[0]:
+        raise ValueError("embeddings of both views must be (batch, dim) and of equal shape")
+    if len(f_full_x) < 2:
+        raise ValueError("a batch of one has no negatives: give at least two pairs")
+    # Half precision is for the encoder: similarities over a small temperature need more digits.
+    with torch.autocast(f_full_x.device.type, enabled=False):
+        exact = (f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
+                 for f in (f_full_x, f_full_y, f_mask_x, f_mask_y))  # fmt: skip
+        full_x, full_y, mask_x, mask_y = (unit(f, dim=1) if normalize else f for f in exact)
+        first = _one_way(full_x, full_y, mask_x, mask_y, tau, stop_gradient)
+        if not symmetric:
+            return first
+        second = _one_way(full_y, full_x, mask_y, mask_x, tau, stop_gradient)
+        return PrunedLoss((first.surrogate + second.surrogate) / 2, (first.loss + second.loss) / 2)
+
+
+def _one_way(full_x: Tensor, full_y: Tensor, mask_x: Tensor, mask_y: Tensor, tau: float, stop: bool) -> PrunedLoss:
+    with torch.no_grad():
+        logits = mask_x @ mask_y.mT / tau
+        residual = logits.softmax(1)
+        residual.diagonal().sub_(1)
+        loss = (logits.logsumexp(1) - logits.diagonal()).mean()
+    candidates = full_y.detach() if stop else full_y
+    return PrunedLoss((residual * (full_x @ candidates.mT)).sum() / (tau * len(full_x)), loss)
+
+
+@dataclass(frozen=True)
+class MaskReport:
+    """What a mask hides: pruned and total counts (neurons or weights) per layer and overall."""
+
+    pruned: dict[str, int]
+    total: dict[str, int]
+
+    @property
+    def share(self) -> float:
+        return sum(self.pruned.values()) / sum(self.total.values())
+
+
+class ForwardMagnitudePruner:
+    """Masks the smallest neurons or weights of an encoder in the forward pass, and gives the matching loss.
+
+    ``alpha`` is the share that is masked, ``granularity`` what is masked: single weights, or neurons (rows or filters
+    with their bias). ``scope`` compares magnitudes within each layer or over all of them. ``layers`` chooses by name or
+    by a predicate ``(name, module)``; by default every linear and convolution layer, never norms. ``start`` is the
+    first step with a mask, ``refresh`` when the mask is computed anew. Ties go to the lower index.
+
+    ``mode``: ``logit_masked`` takes the softmax from the masked encoder and the gradient from the full one, so that
+    masked neurons learn too; ``straight_through`` differentiates the masked encoder, so that masked weights get no
+    gradient; ``self_competitor`` compares the full encoder's view with the masked encoder's.
+
+    Weights are exchanged for θ ⊙ mask only while the masked pass runs, never changed in place. With ``separate_bn`` the
+    masked encoder keeps running statistics of its own; without, its pass leaves the shared ones as they are.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        *,
+        alpha: float,
+        granularity: Granularity = "weight",
+        scope: Scope = "global",
+        layers: Layers | None = None,
+        mode: Mode = "logit_masked",
+        start: int = 0,
+        refresh: Refresh = "epoch",
+        separate_bn: bool = True,
+    ) -> None:
+        if not 0 <= alpha < 1:
+            raise ValueError(f"alpha, the share that is pruned, must lie in [0, 1), not {alpha}")
+        if start < 0:
+            raise ValueError(f"start is a number of steps, not {start}")
+        for name, value, known in (
+            ("granularity", granularity, get_args(Granularity)),
+            ("scope", scope, get_args(Scope)),
+            ("mode", mode, get_args(Mode)),
+            ("refresh", refresh, get_args(Refresh)),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} must be {' or '.join(known)}, not {value!r}")
+        self.encoder, self.alpha, self.granularity, self.scope = encoder, alpha, granularity, scope
+        self.mode, self.start, self.refresh, self.separate_bn = mode, start, refresh, separate_bn
+        self.layers = _chosen(encoder, layers)
+        self.steps = 0
+        self.masks: dict[str, Tensor] = {}
+        self._statistics: dict[tuple[str, str], Tensor] = {}
+        self.update_mask()
+
+    @torch.no_grad()
+    def update_mask(self) -> MaskReport:
+        """Compute the mask from the present magnitudes: 1 keeps, 0 prunes."""
+        sizes = {name: self._magnitudes(layer.weight) for name, layer in self.layers.items()}
+        if self.scope == "global":
+            kept = _keep_largest(torch.cat([size.reshape(-1) for size in sizes.values()]), self.alpha)
+            parts = torch.split(kept, [size.numel() for size in sizes.values()])
+        else:
+            parts = tuple(_keep_largest(size.reshape(-1), self.alpha) for size in sizes.values())
+        self.masks = {name: part.reshape(sizes[name].shape) for name, part in zip(sizes, parts, strict=True)}
+        if empty := [name for name, mask in self.masks.items() if not bool(mask.any())]:
+            warnings.warn(f"every {self.granularity} of {', '.join(empty)} is pruned: try scope='layer'", stacklevel=2)
+        return self.report()
+
+    def report(self) -> MaskReport:
+        return MaskReport(
+            {name: int((~mask).sum()) for name, mask in self.masks.items()},
+            {name: mask.numel() for name, mask in self.masks.items()},
+        )
+
+    @property
+    def active(self) -> bool:
+        """Whether the next step masks anything."""
+        return self.alpha > 0 and self.steps >= self.start and not all(bool(m.all()) for m in self.masks.values())
+
+    def _magnitudes(self, weight: Tensor) -> Tensor:
+        return weight.abs() if self.granularity == "weight" else torch.linalg.vector_norm(weight.flatten(1), dim=1)
+
+    @contextmanager
+    def applied(self) -> Iterator[nn.Module]:
+        """Within the context the encoder computes with masked weights (and, with ``separate_bn``, its own statistics).
+        Afterwards every parameter and buffer is the object that it was, with the value that it had, whatever was
+        raised inside."""
+        masked: dict[int, Tensor] = {}
+        for name, layer in self.layers.items():
+            mask = self.masks[name]
+            rows = mask if self.granularity == "weight" else mask.view(-1, *[1] * (layer.weight.ndim - 1))
+            masked[id(layer.weight)] = layer.weight * rows
+            if self.granularity == "neuron" and isinstance(layer.bias, Tensor):
+                masked[id(layer.bias)] = layer.bias * mask
+        taken: list[tuple[dict[str, Any], str, Any]] = []
+        try:
+            for prefix, module in self.encoder.named_modules():
+                for name, parameter in module._parameters.items():
+                    if id(parameter) in masked:
+                        taken.append((module._parameters, name, parameter))
+                        module._parameters[name] = masked[id(parameter)]
+                if isinstance(module, nn.modules.batchnorm._NormBase):
+                    for name, buffer in module._buffers.items():
+                        if buffer is not None:
+                            taken.append((module._buffers, name, buffer))
+                            module._buffers[name] = self._own(prefix, name, buffer)
+            yield self.encoder
+        finally:
+            for shelf, name, original in reversed(taken):
+                shelf[name] = original
+
+    def _own(self, prefix: str, name: str, buffer: Tensor) -> Tensor:
+        """The masked branch's running statistic: kept between passes, or a copy for this pass alone."""
+        if not self.separate_bn:
+            return buffer.clone()
+        return self._statistics.setdefault((prefix, name), buffer.clone())
+
+    def masked(self, *args: Any, **kwargs: Any) -> Any:
+        """The masked encoder's output; gradients flow to the weights that the mask keeps."""
+        with self.applied() as encoder:
+            return encoder(*args, **kwargs)
+
+    def loss(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        tau: float = 0.2,
+        normalize: bool = True,
+        symmetric: bool = True,
+        stop_gradient: bool = True,
+    ) -> PrunedLoss:
+        """The loss of one step on two views of the same samples; counts the step and refreshes the mask when due."""
+        if self.refresh == "step" and self.steps >= self.start:
+            self.update_mask()
+        options = dict(tau=tau, normalize=normalize, symmetric=symmetric, stop_gradient=stop_gradient)
+        found = self._embeddings(x, y, options)
+        self.steps += 1
+        return found
+
+    def end_epoch(self) -> None:
+        """Tell the pruner that an epoch is over."""
+        if self.refresh == "epoch":
+            self.update_mask()
+
+    def _embeddings(self, x: Any, y: Any, options: dict[str, Any]) -> PrunedLoss:
+        if not self.active:
+            f_x, f_y = self.encoder(x), self.encoder(y)
+            return pruned_infonce(f_x, f_y, f_x, f_y, **options)
+        if self.mode == "logit_masked":
+            f_x, f_y = self.encoder(x), self.encoder(y)
+            with torch.no_grad():
+                m_x, m_y = self.masked(x), self.masked(y)
+            return pruned_infonce(f_x, f_y, m_x, m_y, **options)
+        f_x = self.masked(x) if self.mode == "straight_through" else self.encoder(x)
+        m_y = self.masked(y)
+        return pruned_infonce(f_x, m_y, f_x, m_y, **options)
+
+
+def _chosen(encoder: nn.Module, layers: Layers | None) -> dict[str, Any]:
+    """The layers to prune, by name, in the encoder's order."""
+    prunable = {name: module for name, module in encoder.named_modules() if isinstance(module, PRUNABLE)}
+    if layers is None:
+        chosen = prunable
+    elif callable(layers):
+        chosen = {name: module for name, module in prunable.items() if layers(name, module)}
+    else:
+        if unknown := [name for name in layers if name not in prunable]:
+            raise ValueError(
+                f"no linear or convolution layer is called {unknown[0]!r}; there are {', '.join(prunable)}"
+            )
+        chosen = {name: module for name, module in prunable.items() if name in layers}
+    if not chosen:
+        raise ValueError("there is no linear or convolution layer to prune")
+    if parametrised := [name for name, module in chosen.items() if "weight" not in module._parameters]:
+        raise ValueError(f"the weight of {parametrised[0]!r} is computed by a parametrisation and cannot be masked")
+    return chosen
+
+
+def _keep_largest(magnitudes: Tensor, alpha: float) -> Tensor:
+    """All but the round(α n) smallest; among equals the lower index is pruned first."""
+    count = round(alpha * len(magnitudes))
+    if count and count == len(magnitudes):
+        raise ValueError(f"alpha = {alpha} prunes all {count} of them: nothing would be left")
+    keep = torch.ones_like(magnitudes, dtype=torch.bool)
+    keep[magnitudes.argsort(stable=True)[:count]] = False
+    return keep

@@ -1,0 +1,158 @@
+"""Which neurons of a layer specialise on one feature, which mix several, and whom would pruning hit?
+
+Give it weights and candidate directions: known features, class means, or the rows of a linear probe. All alignments are
+|cos|, so they do not change with the scale of a neuron.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def alignments(weights: Tensor, directions: Tensor) -> Tensor:
+    """|cos(w_i, M_j)|: (..., neurons, dim) × (..., features, dim) → (..., neurons, features). A neuron of norm zero
+    points nowhere: its row is 0, with a warning."""
+    if weights.shape[-1] != directions.shape[-1]:
+        raise ValueError(f"weights have {weights.shape[-1]} entries per neuron, directions {directions.shape[-1]}")
+    weights, directions = weights.detach(), directions.detach().to(weights)
+    scale = weights.abs().amax(-1, keepdim=True)
+    if bool((scale == 0).any()):
+        warnings.warn(f"{int((scale == 0).sum())} neurons have norm zero and align with nothing", stacklevel=2)
+    # Dividing by the largest entry first keeps the squares of very small weights from underflowing.
+    rows = torch.where(scale > 0, weights / torch.where(scale > 0, scale, 1), 0)
+    norms = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
+    lengths = torch.linalg.vector_norm(directions, dim=-1)
+    if bool((lengths == 0).any()):
+        raise ValueError("a direction of norm zero is no direction")
+    cosines = (rows @ directions.mT).abs() / lengths.unsqueeze(-2)
+    return torch.where(norms > 0, cosines / torch.where(norms > 0, norms, 1), 0).clamp(max=1)
+
+
+def lucky_neurons(cosines: Tensor, *, least: float = 0.25, most: float = 0.05, ratio: float = 5.0) -> Tensor:
+    """Neurons with one feature: the largest cos² is at least ``least``, and the second at most ``most`` or ``ratio``
+    times smaller: (..., neurons, features) → (..., neurons), boolean."""
+    top = cosines.square().topk(2, dim=-1).values
+    first, second = top[..., 0], top[..., 1]
+    return (first >= least) & ((second <= most) | (first >= ratio * second))
+
+
+def mixed_neurons(cosines: Tensor, *, least: float = 0.1) -> Tensor:
+    """Neurons with two features or more whose cos² is at least ``least``: (..., neurons), boolean."""
+    return (cosines.square() >= least).sum(-1) >= 2
+
+
+def aligned_counts(cosines: Tensor, *, threshold: float = 0.3) -> Tensor:
+    """Per feature, the number of neurons with |cos| at least ``threshold``: (..., features)."""
+    return (cosines >= threshold).sum(-2)
+
+
+def smallest_neurons(norms: Tensor, alpha: float) -> Tensor:
+    """The round(α · neurons) neurons of smallest norm, ties by index: (..., neurons) → (..., neurons), boolean."""
+    if not 0 <= alpha < 1:
+        raise ValueError(f"the share of pruned neurons α must lie in [0, 1), not {alpha}")
+    count = round(alpha * norms.shape[-1])
+    if count and count == norms.shape[-1]:
+        raise ValueError(f"α = {alpha} prunes all {count} neurons")
+    order = norms.argsort(dim=-1, stable=True)
+    return torch.zeros_like(norms, dtype=torch.bool).scatter_(-1, order[..., :count], True)
+
+
+@dataclass(frozen=True)
+class FeatureRow:
+    """One feature's line of the report."""
+
+    feature: int
+    group: str
+    frequency: float | None
+    aligned: int  # neurons with |cos| ≥ 0.3
+    best: float  # largest |cos|
+    lucky: int
+    norm: float  # mean norm of the neurons whose strongest feature this is; NaN without any
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """``cosines`` (neurons, features) for a heat map, the kinds of neurons, a line per feature, and per group the share
+    of the neurons that pruning at ``alpha`` would remove beside the share of all neurons that are of that group."""
+
+    cosines: Tensor
+    lucky: Tensor
+    mixed: Tensor
+    rows: tuple[FeatureRow, ...]
+    alpha: float
+    pruned_share: dict[str, float]
+    neuron_share: dict[str, float]
+
+    def favours(self, group: str) -> bool:
+        """Whether magnitude pruning would hit this group's neurons more often than chance: if it does not hit the rare
+        group, it cannot help it."""
+        return self.pruned_share[group] > self.neuron_share[group]
+
+    def __str__(self) -> str:
+        lines = [f"{'feature':>8}{'group':>12}{'frequency':>11}{'aligned':>9}{'best':>7}{'lucky':>7}{'norm':>9}"]
+        for row in self.rows:
+            frequency = "" if row.frequency is None else f"{row.frequency:.4g}"
+            lines.append(
+                f"{row.feature:>8}{row.group:>12}{frequency:>11}{row.aligned:>9}{row.best:>7.2f}{row.lucky:>7}"
+                f"{row.norm:>9.3g}"
+            )
+        lines.append(f"{int(self.lucky.sum())} lucky and {int(self.mixed.sum())} mixed of {len(self.lucky)} neurons")
+        for group, share in self.pruned_share.items():
+            lines.append(
+                f"{group}: {share:.0%} of the neurons that pruning at {self.alpha:g} would hit, "
+                f"{self.neuron_share[group]:.0%} of all"
+            )
+        return "\n".join(lines)
+
+
+def specialisation(
+    weights: Tensor,
+    directions: Tensor,
+    *,
+    groups: Sequence[str] | None = None,
+    frequencies: Sequence[float] | None = None,
+    alpha: float = 0.125,
+) -> Specialisation:
+    """Report on one layer: ``weights`` (neurons, dim) against ``directions`` (features, dim).
+
+    ``groups`` names each feature's group (head and tail, say), ``frequencies`` how often it occurs. A neuron belongs to
+    the group of its strongest feature.
+    """
+    if weights.ndim != 2 or directions.ndim != 2 or len(directions) < 2:
+        raise ValueError("one layer (neurons, dim) and at least two directions (features, dim) are needed")
+    names = list(groups) if groups is not None else ["all"] * len(directions)
+    if len(names) != len(directions) or (frequencies is not None and len(frequencies) != len(directions)):
+        raise ValueError(f"groups and frequencies need one entry for each of {len(directions)} directions")
+    cosines = alignments(weights, directions)
+    lucky, mixed = lucky_neurons(cosines), mixed_neurons(cosines)
+    strongest, norms = cosines.argmax(-1), torch.linalg.vector_norm(weights.detach(), dim=-1)
+    pruned = smallest_neurons(norms, alpha)
+    rows = tuple(
+        FeatureRow(
+            j,
+            names[j],
+            None if frequencies is None else float(frequencies[j]),
+            int(aligned_counts(cosines)[j]),
+            float(cosines[:, j].max()),
+            int((lucky & (strongest == j)).sum()),
+            float(norms[strongest == j].mean()),
+        )
+        for j in range(len(directions))
+    )
+    member = {
+        name: torch.tensor([group == name for group in names]).to(strongest.device) for name in dict.fromkeys(names)
+    }
+    return Specialisation(
+        cosines,
+        lucky,
+        mixed,
+        rows,
+        alpha,
+        {name: float(inside[strongest][pruned].double().mean()) for name, inside in member.items()},
+        {name: float(inside[strongest].double().mean()) for name, inside in member.items()},
+    )

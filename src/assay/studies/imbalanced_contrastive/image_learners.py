@@ -1,0 +1,186 @@
+"""Contrastive pretraining on long-tailed images, with and without forward pruning, read by a balanced linear probe.
+
+Both conditions share network, augmentations, optimiser and schedule; a seed draws the order of the classes in the tail,
+the images, the initial weights and every view, so that the comparison is paired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from assay.data.images import ImageSet
+from assay.data.long_tail import balanced, long_tailed
+from assay.methods.forward_pruning import ForwardMagnitudePruner, Mode
+from assay.networks.resnet import ResNet
+from assay.probes.head_tail import HeadTail, head_tail_probe
+from assay.training.seeds import stream
+
+Network = Literal["cnn", "resnet"]
+
+
+class SmallCnn(nn.Module):
+    """Three 3x3 convolutions of stride 2 with batch normalisation; features are the mean over positions."""
+
+    def __init__(self, channels: int, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        sizes = [channels, width, 2 * width, 4 * width]
+        layers: list[nn.Module] = []
+        for before, after in pairwise(sizes):
+            layers += [nn.Conv2d(before, after, 3, 2, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+        self.layers = nn.Sequential(*layers)
+        self.features = sizes[-1]
+        _initialise(self, generator)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(images).mean(dim=(2, 3))
+
+
+def _initialise(module: nn.Module, generator: torch.Generator) -> None:
+    for part in module.modules():
+        if isinstance(part, (nn.Conv2d, nn.Linear)):
+            nn.init.kaiming_normal_(part.weight, nonlinearity="relu", generator=generator)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+
+
+def make_encoder(network: Network, channels: int, width: int, generator: torch.Generator) -> nn.Sequential:
+    """A backbone and a two-layer projector, as ``encoder.backbone`` and ``encoder.projector``."""
+    if network == "cnn":
+        backbone: nn.Module = SmallCnn(channels, width, generator)
+        features = backbone.features
+    else:
+        backbone = ResNet(width, channels=channels, generator=generator)
+        features, backbone.head = 8 * width, nn.Identity()
+    projector = nn.Sequential(nn.Linear(features, features), nn.ReLU(), nn.Linear(features, min(128, features)))
+    _initialise(projector, generator)
+    return nn.Sequential(OrderedDict(backbone=backbone, projector=projector))
+
+
+def augment(images: Tensor, generator: torch.Generator, *, smallest: float = 0.3) -> Tensor:
+    """A random view of each image: crop and resize, brightness and contrast; colour images also flip, jitter in
+    saturation and sometimes lose their colour. Draws are made on the CPU, the work on the images' device."""
+    n, channels = images.shape[:2]
+    draw = torch.rand(n, 8, generator=generator).to(images.device)
+    side = (smallest + (1 - smallest) * draw[:, 0]).sqrt()
+    flip = torch.where((draw[:, 1] < 0.5) & (channels == 3), -1.0, 1.0)
+    theta = torch.zeros(n, 2, 3, device=images.device)
+    theta[:, 0, 0], theta[:, 1, 1] = side * flip, side
+    theta[:, :, 2] = (2 * draw[:, 2:4] - 1) * (1 - side).unsqueeze(1)
+    grid = functional.affine_grid(theta, list(images.shape), align_corners=False)
+    view = functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
+    factor = (0.6 + 0.8 * draw[:, 4:7]).view(n, 3, 1, 1, 1).unbind(1)
+    view = view * factor[0]
+    view = (view - view.mean((1, 2, 3), keepdim=True)) * factor[1] + view.mean((1, 2, 3), keepdim=True)
+    if channels == 3:
+        grey = view.mean(1, keepdim=True)
+        keep = torch.where(draw[:, 7, None, None, None] < 0.2, 0.0, factor[2])
+        view = grey + (view - grey) * keep
+    return view.clamp(0, 1)
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """SGD with momentum and a cosine schedule on symmetric, normalised InfoNCE; ``mode`` None is the plain loss.
+
+    ``alpha``, ``scope`` and ``granularity`` are those of ``ForwardMagnitudePruner``; its mask is refreshed every epoch.
+    """
+
+    network: Network = "cnn"
+    width: int = 16
+    epochs: int = 30
+    batch: int = 128
+    rate: float = 0.1
+    tau: float = 0.2
+    decay: float = 1e-4
+    mode: Mode | None = None
+    alpha: float = 0.3
+
+    def encoders(self, images: Tensor, seed: int) -> Iterator[tuple[int, nn.Sequential, float, float]]:
+        """Yields (epoch, encoder, mean masked loss, share of weights that were masked), from epoch 0, the start, on."""
+        device = images.device
+        encoder = make_encoder(self.network, images.shape[1], self.width, stream(seed, "encoder")).to(device)
+        alpha = 0.0 if self.mode is None else self.alpha
+        pruner = ForwardMagnitudePruner(encoder, alpha=alpha, mode=self.mode or "logit_masked")
+        optimizer = torch.optim.SGD(encoder.parameters(), lr=self.rate, momentum=0.9, weight_decay=self.decay)
+        batch = min(self.batch, len(images))
+        steps = len(images) // batch
+        views, order = stream(seed, "views"), stream(seed, "image order")
+        yield 0, encoder, math.nan, 0.0
+        for epoch in range(self.epochs):
+            encoder.train()
+            total, index = 0.0, torch.randperm(len(images), generator=order).to(device)
+            for step in range(steps):
+                for group in optimizer.param_groups:
+                    part = (epoch + (step + 1) / steps) / self.epochs
+                    group["lr"] = self.rate * (1 + math.cos(math.pi * part)) / 2
+                chosen = images[index[step * batch : (step + 1) * batch]]
+                x, y = augment(chosen, views), augment(chosen, views)
+                with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                    found = pruner.loss(x, y, tau=self.tau)
+                optimizer.zero_grad()
+                found.surrogate.backward()
+                optimizer.step()
+                total += float(found.loss)
+            masked = pruner.report().share
+            pruner.end_epoch()
+            yield epoch + 1, encoder, total / steps, masked
+
+
+@dataclass(frozen=True)
+class ImageRun:
+    """One pretrained encoder: the probe's report, the same probe on the untrained encoder, losses over the epochs."""
+
+    trained: HeadTail
+    untrained: HeadTail
+    losses: list[float]
+    masked: float
+    images: int
+
+
+@dataclass(frozen=True)
+class LongTail:
+    """``train`` becomes long-tailed with ratio ρ and ``largest`` images in the largest class (fewer, or None: as many
+    as there are); the probe sees ``probe`` labelled images per class and is scored on ``test``."""
+
+    train: ImageSet
+    test: ImageSet
+    ratio: float
+    largest: int | None
+    probe: int
+
+    def run(self, recipe: Pretraining, seed: int, device: str) -> ImageRun:
+        order = torch.randperm(self.train.classes, generator=stream(seed, "class order")).tolist()
+        most = int(torch.bincount(self.train.labels).min())
+        largest = most if self.largest is None else min(most, self.largest)
+        tail = long_tailed(self.train, self.ratio, largest=largest, order=order, generator=stream(seed, "long tail"))
+        counts = torch.bincount(tail.labels, minlength=tail.classes).tolist()
+        labelled = balanced(self.train, self.probe, generator=stream(seed, "probe images"))
+        images, reports, losses, share = tail.images.to(device), {}, [], 0.0
+        for epoch, encoder, loss, masked in recipe.encoders(images, seed):
+            if epoch in (0, recipe.epochs):
+                reports[epoch] = self._probe(encoder, labelled, counts, device)
+            if epoch:
+                losses.append(loss)
+                share = masked
+        return ImageRun(reports[recipe.epochs], reports[0], losses, share, len(tail))
+
+    def _probe(self, encoder: nn.Sequential, labelled: ImageSet, counts: list[int], device: str) -> HeadTail:
+        features = [_features(encoder, each.images, device) for each in (labelled, self.test)]
+        labels = [each.labels.to(device) for each in (labelled, self.test)]
+        return head_tail_probe(features[0], labels[0], features[1], labels[1], counts)
+
+
+@torch.no_grad()
+def _features(encoder: nn.Sequential, images: Tensor, device: str) -> Tensor:
+    encoder.eval()
+    found = [encoder.backbone(chunk.to(device)).float() for chunk in images.split(1000)]  # type: ignore[operator]
+    return torch.cat(found)

@@ -1,0 +1,75 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from assay.data.images import load_images
+from assay.studies.imbalanced_contrastive.image_learners import LongTail, Pretraining, augment, make_encoder
+
+SMALL = Pretraining(width=4, epochs=2, batch=32)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_images("digits", limit=400), load_images("digits", "test", limit=150)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_views_are_images_drawn_from_their_generator(channels):
+    images = torch.rand(6, channels, 12, 12, generator=torch.Generator().manual_seed(0))
+    one, again, other = (augment(images, torch.Generator().manual_seed(s)) for s in (1, 1, 2))
+    assert one.shape == images.shape
+    assert one.min() >= 0
+    assert one.max() <= 1
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+def test_grey_images_are_not_mirrored_and_colours_are():
+    ramp = torch.linspace(0, 1, 16).expand(64, 1, 16, 16).contiguous()
+    rising = lambda view: (view[..., 8:].mean((1, 2, 3)) > view[..., :8].mean((1, 2, 3))).double().mean()  # noqa: E731
+    assert rising(augment(ramp, torch.Generator().manual_seed(0))) == 1
+    colour = augment(ramp.expand(-1, 3, -1, -1).contiguous(), torch.Generator().manual_seed(0))
+    assert 0.2 < rising(colour) < 0.8
+
+
+def test_backbones_end_in_features_and_the_projector_comes_after():
+    for network, width, features in (("cnn", 4, 16), ("resnet", 2, 16)):
+        encoder = make_encoder(network, 1, width, torch.Generator().manual_seed(0))
+        assert encoder.backbone(torch.rand(3, 1, 8, 8)).shape == (3, features)
+        assert encoder(torch.rand(3, 1, 8, 8)).shape == (3, features)
+
+
+def final_weights(recipe, images, seed=0):
+    *_, (epoch, encoder, loss, masked) = recipe.encoders(images, seed)
+    assert epoch == recipe.epochs
+    return torch.cat([p.detach().flatten() for p in encoder.parameters()]), loss, masked
+
+
+def test_pruning_nothing_is_plain_training_bit_for_bit_and_pruning_is_not(digits):
+    images = digits[0].images[:128]
+    plain, loss, masked = final_weights(SMALL, images)
+    assert masked == 0
+    assert loss > 0
+    assert torch.equal(final_weights(replace(SMALL, mode="logit_masked", alpha=0.0), images)[0], plain)
+    pruned, _, share = final_weights(replace(SMALL, mode="logit_masked", alpha=0.5), images)
+    assert share == pytest.approx(0.5, abs=0.01)
+    assert not torch.equal(pruned, plain)
+
+
+def test_pretraining_lowers_the_loss(digits):
+    losses = [loss for _, _, loss, _ in replace(SMALL, epochs=6).encoders(digits[0].images, 0)]
+    assert losses[-1] < losses[1]
+
+
+def test_a_long_tail_run_is_paired_by_its_seed(digits):
+    task = LongTail(*digits, ratio=5, largest=30, probe=15)
+    plain, pruned = (task.run(replace(SMALL, mode=mode), 3, "cpu") for mode in (None, "self_competitor"))
+    assert plain.images == pruned.images
+    assert plain.images < len(digits[0])
+    assert plain.untrained.accuracy == pruned.untrained.accuracy
+    assert plain.trained.head == pruned.trained.head
+    assert len(plain.losses) == 2
+    assert plain.trained.accuracy > 0.3
+    other = task.run(SMALL, 4, "cpu")
+    assert other.trained.head != plain.trained.head or other.trained.tail != plain.trained.tail
