@@ -1,0 +1,133 @@
+"""FOMAML and MAML on any ``nn.Module``, with the train-validation split as a setting of its own.
+
+The inner loop adapts a copy of the weights to a task's support samples; the outer loop moves the weights along the
+gradient of the query loss at the adapted copy. Without a split both loops see the same samples, and a network that can
+memorise them in the inner loop shows the outer loop nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, finite, mean, split_task
+
+
+@dataclass(frozen=True)
+class OuterStep:
+    """What one outer step saw, averaged over its tasks: the query loss after and before adaptation, the norm of the
+    averaged gradient (before clipping)."""
+
+    step: int
+    loss: float
+    loss_before: float
+    gradient_norm: float
+
+
+@dataclass(frozen=True)
+class Fomaml:
+    """The method's hyper-parameters. ``inner_lr`` None is ten times the optimiser's rate.
+
+    ``split`` is ``train-val`` or ``train-train``; without a split, ``tt_samples`` says whether both loops use ``all``
+    samples or only the ``support`` half (equal inner sets). ``order`` ``second`` differentiates through the inner
+    steps. ``inner_params``, ``statistics`` and ``proximal`` are those of the inner loop.
+    """
+
+    inner_lr: float | None = None
+    inner_steps: int = 5
+    split: Literal["train-val", "train-train"] = "train-val"
+    val_fraction: float = 0.5
+    stratify: bool = True
+    tasks_per_step: int = 4
+    inner_params: tuple[str, ...] | None = None
+    order: Literal["first", "second"] = "first"
+    tt_samples: Literal["all", "support"] = "all"
+    statistics: Literal["batch", "frozen"] = "batch"
+    proximal: float = 0.0
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        InnerLoop(self.inner_lr or 0.0, self.inner_steps, self.inner_params, self.statistics, self.proximal)
+        for name, allowed in (
+            ("split", ("train-val", "train-train")), ("order", ("first", "second")), ("tt_samples", ("all", "support")),
+        ):  # fmt: skip
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}")
+        if self.tasks_per_step < 1 or (self.clip is not None and self.clip <= 0):
+            raise ValueError("tasks_per_step and clip must be positive")
+        if not 0 < self.val_fraction < 1:
+            raise ValueError(f"val_fraction must lie between 0 and 1, both excluded, not {self.val_fraction}")
+
+    def inner(self, optimizer: torch.optim.Optimizer | None = None) -> InnerLoop:
+        """The inner loop; its rate comes from the optimiser where none was given."""
+        rate = self.inner_lr
+        if rate is None:
+            if optimizer is None:
+                raise ValueError("inner_lr was left to the optimiser's rate: give inner_lr, or the optimiser")
+            rate = 10 * float(optimizer.param_groups[0]["lr"])
+        return InnerLoop(rate, self.inner_steps, self.inner_params, self.statistics, self.proximal)
+
+    def parts(self, task: Task, generator: torch.Generator) -> tuple[Task, Task]:
+        """The samples of the inner and of the outer loop."""
+        if self.split == "train-train" and self.tt_samples == "all":
+            return task, task
+        support, query = split_task(task, val_fraction=self.val_fraction, stratify=self.stratify, generator=generator)
+        return (support, query) if self.split == "train-val" else (support, support)
+
+    def meta_gradient(
+        self, model: nn.Module, inside: Task, outside: Task, loss_fn: Loss, inner: InnerLoop
+    ) -> tuple[Parameters, torch.Tensor]:
+        """The gradient of one task for every trainable parameter, and the outer loss after adaptation."""
+        second = self.order == "second"
+        adapted = inner.adapt(model, inside, loss_fn, create_graph=second)
+        start = inner.trainable(model)
+        with inner.modes(model), torch.enable_grad():
+            value, _ = inner.loss(model, adapted, outside, loss_fn)
+            targets = list(start.values()) if second else [adapted[name] for name in start]
+            slopes = torch.autograd.grad(value, targets, materialize_grads=True)
+        return dict(zip(start, slopes, strict=True)), value.detach()
+
+    def step(
+        self, model: nn.Module, tasks: Sequence[Task], loss_fn: Loss, optimizer: torch.optim.Optimizer, *,
+        generator: torch.Generator, step: int = 0,
+    ) -> OuterStep:  # fmt: skip
+        """One outer step on these tasks: gradients are averaged into ``.grad``, clipped if asked, and applied."""
+        inner = self.inner(optimizer)
+        start = inner.trainable(model)
+        optimizer.zero_grad()
+        after, before = [], []
+        for task in tasks:
+            inside, outside = self.parts(task, generator)
+            with torch.no_grad(), inner.modes(model):
+                before.append(finite(inner.loss(model, dict(start), outside, loss_fn)[0], step))
+            slopes, value = self.meta_gradient(model, inside, outside, loss_fn, inner)
+            after.append(finite(value, step))
+            for name, parameter in start.items():
+                part = slopes[name].detach() / len(tasks)
+                parameter.grad = part if parameter.grad is None else parameter.grad + part
+        norm = nn.utils.clip_grad_norm_(start.values(), self.clip if self.clip is not None else float("inf"))
+        optimizer.step()
+        return OuterStep(step, mean(after), mean(before), float(norm))
+
+    def train(
+        self, model: nn.Module, task_sampler: TaskSampler | Sequence[Task], loss_fn: Loss,
+        optimizer: torch.optim.Optimizer, *, steps: int, seed: int,
+    ) -> Iterator[OuterStep]:  # fmt: skip
+        """``steps`` outer steps on tasks from the sampler (a function of a generator, or a list); yields each. The
+        same seed draws the same tasks whatever the split."""
+        sampling, splitting = (torch.Generator().manual_seed(2 * seed + place) for place in (0, 1))
+        for step in range(steps):
+            tasks = draw_tasks(task_sampler, self.tasks_per_step, sampling)
+            yield self.step(model, tasks, loss_fn, optimizer, generator=splitting, step=step)
+
+
+def fomaml(
+    model: nn.Module, task_sampler: TaskSampler | Sequence[Task], loss_fn: Loss, outer_opt: torch.optim.Optimizer, *,
+    steps: int, seed: int, **hyper_parameters: Any,
+) -> list[OuterStep]:  # fmt: skip
+    """Train ``model`` in place; ``hyper_parameters`` are the fields of :class:`Fomaml`."""
+    return list(Fomaml(**hyper_parameters).train(model, task_sampler, loss_fn, outer_opt, steps=steps, seed=seed))

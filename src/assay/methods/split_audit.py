@@ -1,0 +1,122 @@
+"""Split audit: does your meta-learner memorise in its inner loop, and does a train-validation split cure it?
+
+Trains the same model twice from the same weights on the same tasks, with and without a split, and measures both on new
+tasks. The signature of memorisation needs no knowledge of true features: the margin gained by adaptation on the very
+samples that were adapted to, minus the gain on held-out samples of the same task, while the training loss is near zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from .fomaml import Fomaml
+from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, logits_of, margins, mean, split_task
+
+MakeModel = Callable[[], nn.Module]
+MakeOptimizer = Callable[[nn.Module], torch.optim.Optimizer]
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One way of training, measured on new tasks. ``support_gain`` and ``held_out_gain`` are mean margin gains from the
+    inner steps; ``amplification`` is their difference."""
+
+    split: str
+    meta_train_loss: float
+    test_loss: float
+    test_accuracy: float
+    adapted_loss: float
+    adapted_accuracy: float
+    support_gain: float
+    held_out_gain: float
+
+    @property
+    def amplification(self) -> float:
+        return self.support_gain - self.held_out_gain
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    with_split: AuditRow
+    without_split: AuditRow
+
+    @property
+    def memorises(self) -> bool:
+        """Without a split the inner steps gain more on what they adapted to, and new tasks are served worse."""
+        gap = self.without_split.amplification - self.with_split.amplification
+        return gap > 0 and self.with_split.adapted_accuracy > self.without_split.adapted_accuracy
+
+    def table(self) -> str:
+        names = ["meta_train_loss", "test_loss", "test_accuracy", "adapted_loss", "adapted_accuracy", "support_gain",
+                 "held_out_gain", "amplification"]  # fmt: skip
+        lines = [f"{'':18}{'with split':>12}{'without':>12}"]
+        for name in names:
+            ours, theirs = getattr(self.with_split, name), getattr(self.without_split, name)
+            lines.append(f"{name.replace('_', ' '):18}{ours:12.4f}{theirs:12.4f}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SplitAudit:
+    """``method`` is the FOMAML you use (its split is set by the audit); ``steps`` outer steps each, so that both ways
+    get the same number of outer gradients; ``test_tasks`` new tasks to measure on."""
+
+    method: Fomaml
+    steps: int = 200
+    test_tasks: int = 20
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.test_tasks < 1:
+            raise ValueError("steps and test_tasks must be positive")
+
+    def run(
+        self, make_model: MakeModel, make_optimizer: MakeOptimizer, training: TaskSampler | Sequence[Task],
+        testing: TaskSampler | Sequence[Task], loss_fn: Loss, *, seed: int,
+    ) -> AuditReport:  # fmt: skip
+        """``make_model`` builds the untrained model (torch is seeded around it). Test tasks are split as the method
+        splits: support to adapt to, the rest held out."""
+        rows = {}
+        for split in ("train-val", "train-train"):
+            method = replace(self.method, split=split)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                model = make_model()
+            optimizer = make_optimizer(model)
+            losses = [
+                found.loss for found in method.train(model, training, loss_fn, optimizer, steps=self.steps, seed=seed)
+            ]
+            generator = torch.Generator().manual_seed(2 * seed + 1_000_001)
+            tasks = draw_tasks(testing, self.test_tasks, generator)
+            late = losses[-max(1, len(losses) // 10) :]
+            rows[split] = self._measure(split, model, tasks, loss_fn, method.inner(optimizer), mean(late), generator)
+        return AuditReport(rows["train-val"], rows["train-train"])
+
+    def _measure(
+        self, split: str, model: nn.Module, tasks: Sequence[Task], loss_fn: Loss, inner: InnerLoop, train_loss: float,
+        generator: torch.Generator,
+    ) -> AuditRow:  # fmt: skip
+        found: dict[str, list[float]] = {name: [] for name in AuditRow.__dataclass_fields__}
+        fraction, stratify = self.method.val_fraction, self.method.stratify
+        for task in tasks:
+            support, held_out = split_task(task, val_fraction=fraction, stratify=stratify, generator=generator)
+            start: Parameters = dict(inner.trainable(model))
+            adapted = inner.adapt(model, support, loss_fn)
+            gains = {}
+            for name, samples in (("support_gain", support), ("held_out_gain", held_out)):
+                with torch.no_grad(), inner.modes(model):
+                    before = inner.loss(model, start, samples, loss_fn)
+                    after = inner.loss(model, adapted, samples, loss_fn)
+                gain = margins(after[1], samples.labels) - margins(before[1], samples.labels)
+                gains[name] = (before, after)
+                found[name].append(float(gain.mean()))
+            before, after = gains["held_out_gain"]
+            for name, state in (("test", before), ("adapted", after)):
+                found[f"{name}_loss"].append(float(state[0]))
+                right = margins(logits_of(state[1]), held_out.labels) > 0
+                found[f"{name}_accuracy"].append(float(right.float().mean()))
+        numbers = {name: mean(values) for name, values in found.items() if values}
+        return AuditRow(split=split, meta_train_loss=train_loss, **numbers)

@@ -1,0 +1,165 @@
+"""The data: exact orthogonality, exact realisability, both labels in both halves, the bounds at initialisation."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.studies.meta_split import theory
+from assay.studies.meta_split.problem import SharedFeature, check_dictionary
+from assay.training.seeds import Seeds
+
+SEEDS = Seeds((0, 1, 2), dtype=torch.float64)
+SMALL = SharedFeature(60, 12, 5, 6, 3)
+
+
+@pytest.mark.parametrize("basis", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("labels", ["balanced", "iid"])
+def test_samples_have_the_stated_structure(basis, labels):
+    problem = replace(SMALL, basis=basis, labels=labels)
+    tasks = problem.sample(SEEDS)
+    own = problem.own_features(SEEDS)
+    assert float((own @ tasks.shared.unsqueeze(-1)).abs().amax()) == 0
+    assert float((tasks.noise @ own.mT.unsqueeze(1)).abs().amax()) == 0
+    assert float((tasks.noise @ tasks.shared.reshape(3, 1, -1, 1)).abs().amax()) == 0
+    for half in (tasks.labels[..., :3], tasks.labels[..., 3:]):
+        assert float(half.sum(-1).abs().amax()) < 3
+    signal = tasks.labels.unsqueeze(-1) * tasks.features.unsqueeze(2)
+    is_signal = (tasks.inputs == signal.unsqueeze(-2)).all(-1)
+    assert torch.equal(is_signal.sum(-1), torch.ones_like(is_signal.sum(-1)))
+    assert torch.equal(is_signal.int().argmax(-1), tasks.signal_patch)
+
+
+def test_the_linear_solution_labels_every_sample():
+    tasks = SMALL.sample(SEEDS)
+    answers = (tasks.inputs * tasks.linear_solution.reshape(3, 1, 1, 2, -1)).sum((-1, -2))
+    torch.testing.assert_close(answers, tasks.labels, rtol=0, atol=1e-12)
+
+
+def test_swapping_patches_changes_nothing():
+    tasks = SMALL.sample(SEEDS)
+    weights = SEEDS.normal("filters", 8, 60).unsqueeze(1)
+    a = theory.outputs(weights, tasks.inputs, 0.5)
+    b = theory.outputs(weights, tasks.inputs.flip(-2), 0.5)
+    torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_the_turned_dictionary_keeps_the_products_of_the_drawn_one():
+    drawn = SEEDS.normal("dictionary", 12, 59)
+    own = SMALL.own_features(SEEDS)
+    torch.testing.assert_close(own @ own.mT, 0.09 / 60 * drawn @ drawn.mT)
+
+
+def test_unseen_tasks_use_features_that_no_observed_task_has():
+    observed, unseen = SMALL.sample(SEEDS), SMALL.sample_unseen(SEEDS, 20, 5)
+    same = (observed.own.unsqueeze(2) == unseen.own.unsqueeze(1)).all(-1)
+    assert not bool(same.any())
+    other = (observed.own.unsqueeze(2) == observed.own.unsqueeze(1)).all(-1)
+    assert torch.equal(other.sum((1, 2)), torch.full((3,), 5))
+
+
+def test_shuffled_labels_keep_patches_and_break_the_signal():
+    tasks = SharedFeature(60, 40, 40, 6, 3).sample(SEEDS)
+    problem = SharedFeature(60, 40, 40, 6, 3)
+    shuffled = problem.shuffled(tasks, SEEDS)
+    assert torch.equal(shuffled.inputs, tasks.inputs)
+    agreement = (shuffled.labels == tasks.labels).double().mean()
+    assert 0.4 < float(agreement) < 0.6
+
+
+def test_a_seeds_draws_do_not_depend_on_its_company():
+    alone, together = SMALL.sample(Seeds((1,), dtype=torch.float64)), SMALL.sample(SEEDS)
+    assert torch.equal(alone.inputs[0], together.inputs[1])
+
+
+@settings(max_examples=20, deadline=None)
+@given(half=st.integers(2, 6), other=st.integers(2, 6), tasks=st.integers(1, 6))
+def test_balanced_halves_are_balanced(half, other, tasks):
+    problem = SharedFeature(40, 10, tasks, half + other, half)
+    labels = problem.sample(Seeds((3,), dtype=torch.float64)).labels
+    assert float(labels[..., :half].sum(-1).abs().amax()) == half % 2
+    assert float(labels[..., half:].sum(-1).abs().amax()) == other % 2
+
+
+def test_noise_and_first_alignments_keep_the_bounds_of_initialisation():
+    scales = theory.Scales(
+        d=2000, M=200, K=10, m=10, sigma_0=1e-4, sigma_s=0.3 * 2000**-0.5, sigma_xi=(8 / 1799) ** 0.5
+    )
+    assert scales.s == pytest.approx(8)
+    bounds = theory.initial_bounds(scales, samples=40, delta=40**-10)
+    tasks = SharedFeature(2000, 200, 10, 4, 2).sample(SEEDS)
+    gram = tasks.noise.flatten(1, 2) @ tasks.noise.flatten(1, 2).mT
+    energy = gram.diagonal(dim1=1, dim2=2)
+    assert bounds.energy[0] <= float(energy.min())
+    assert float(energy.max()) <= bounds.energy[1]
+    assert float((gram - torch.diag_embed(energy)).abs().amax()) <= bounds.product
+    start = 1e-4 * SEEDS.normal("filters", 20, 2000)
+    feature = start[..., 0]
+    noise = torch.einsum("sknd,smd->skmn", tasks.noise, start)
+    assert float(feature.abs().amax()) <= bounds.feature
+    assert float(noise.abs().amax()) <= bounds.noise
+    assert float(feature[:, :10].amax(1).min()) >= bounds.largest_feature
+    assert float(noise[:, :, :10].amax(2).min()) >= bounds.largest_noise
+    # With M = d/2 the printed lower bound, ½σ²d, is the mean itself: half of the vectors miss it.
+    half = SharedFeature(400, 199, 50, 4, 2, noise_energy=200.0).sample(SEEDS)
+    share = (half.noise.square().sum(-1) < 0.5 * 400).double().mean()
+    assert 0.35 < float(share) < 0.65
+
+
+def test_the_dictionary_condition():
+    own = SharedFeature(2000, 200, 10, 4, 2).own_features(SEEDS)[0]
+    found = check_dictionary(own, 0.3 * 2000**-0.5)
+    assert found.holds
+    assert found.smallest_norm == pytest.approx(1, abs=0.1)
+    assert found.largest_product < 0.012
+    assert not check_dictionary(own.clone().index_fill_(0, torch.tensor([0]), 0.0), 0.3 * 2000**-0.5).holds
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(support=6), "support"),
+        (dict(support=0), "support"),
+        (dict(support=5), "both halves"),
+        (dict(dictionary=59), "no room for noise"),
+        (dict(tasks=13), "without replacement"),
+        (dict(noise_energy=0.0), "positive"),
+    ],
+)
+def test_impossible_problems_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(SMALL, **change)
+
+
+def test_impossible_samples_are_refused():
+    tasks = SMALL.sample(SEEDS)
+    with pytest.raises(ValueError, match=r"\+1 or"):
+        replace(tasks, labels=tasks.labels * 2)
+    with pytest.raises(ValueError, match="orthogonal"):
+        replace(tasks, own=tasks.own + 0.1 * tasks.shared.unsqueeze(1))
+    one = torch.ones_like(tasks.labels)
+    with pytest.raises(ValueError, match="one class only"):
+        replace(tasks, labels=one)
+    assert replace(tasks, labels=one, allow_degenerate=True).labels is one
+    with pytest.raises(ValueError, match="split off"):
+        replace(tasks, support=6)
+
+
+def test_repeated_tasks_are_allowed_when_asked_for():
+    tasks = replace(SMALL, tasks=40, distinct=False).sample(SEEDS)
+    assert tasks.own.shape == (3, 40, 60)
+
+
+def test_printed_and_proof_scales():
+    printed = theory.printed_scales(1000)
+    assert (printed.K, printed.m) == (343, 18)
+    assert printed.sigma_xi == pytest.approx(10.42, abs=0.01)
+    assert printed.sigma_s == pytest.approx(0.00066, abs=1e-5)
+    assert printed.sigma_0 == pytest.approx(0.032, abs=4e-4)
+    assert theory.initial_loss(printed) == pytest.approx(9.9, abs=0.4)
+    proof = theory.proof_scales(10**6)
+    assert (proof.K, proof.m) == (4, 2)
+    assert proof.s == pytest.approx(math.log(10**6) / 2, rel=1e-3)
