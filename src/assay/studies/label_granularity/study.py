@@ -116,7 +116,6 @@ class Params(lab.Params):
 
 
 SETTINGS: dict[str, dict[str, Any]] = {"exact": {}, "bernoulli": {"counts": "bernoulli"}, "jitter": {"jitter": 0.1}}
-
 _EIGHT = ("initial", "first-step", "exact", "sweep", "invariants", "clusters", "checkpoints", "larger-network",
           "read-outs", "tiles")  # fmt: skip
 
