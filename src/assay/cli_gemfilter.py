@@ -37,10 +37,33 @@ def _one_sentence() -> Iterator[None]:
     """What a method refuses is bad input here; so is a model that cannot be found."""
     try:
         yield
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    except (ValueError, OSError, RuntimeError, KeyError) as error:
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise UserError(words[0].rstrip(".")) from None
+    except Exception as error:
+        # A damaged checkpoint, in the words of the library that reads it.
+        if type(error).__name__ != "SafetensorError":
+            raise
+        raise UserError(f"the model's weights cannot be read: {error}") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise UserError(f"cannot read {path}: {reason}") from None
+
+
+def _writable(path: Path | None) -> None:
+    """Refuse a place before minutes of work go there in vain."""
+    if path is None:
+        return
+    try:
+        with path.open("a"):
+            pass
     except OSError as error:
-        raise UserError(str(error).strip().splitlines()[0].rstrip(".")) from None
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _say(text: str) -> None:
@@ -97,11 +120,8 @@ def gemfilter(
 
     if new < 1:
         raise UserError(f"--new {new} is not allowed: at least one token is generated")
-    try:
-        text = prompt_file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise UserError(f"cannot read {prompt_file}: {reason}") from None
+    text = _read(prompt_file)
+    _writable(page)
     others = [name.strip() for name in compare.split(",") if name.strip()]
     with _one_sentence():
         for name in others:
@@ -115,10 +135,7 @@ def gemfilter(
     selection = answers[0].selection
     facts = f"{len(selection.kept()):,} of {len(ids):,} tokens, chosen by layer {chosen.layer} with '{chosen.rule}'"
     if page is not None:
-        try:
-            page.write_text(highlighted(loaded.tokenizer, ids, selection, answer=answers[0].text, facts=facts))
-        except OSError as error:
-            raise UserError(f"cannot write {page}: {error.strerror}") from None
+        page.write_text(highlighted(loaded.tokenizer, ids, selection, answer=answers[0].text, facts=facts))
         _say(f"wrote {page}")
     if as_json:
         rows = [{key: value for key, value in vars(answer).items() if key != "selection"} for answer in answers]
@@ -156,6 +173,9 @@ def needle(
     keep: Annotated[int | None, typer.Option("--keep", help="Tokens that stay; an eighth of the prompt else.")] = None,
     layer: Layer = "auto",
     rule: Rule = "logits",
+    kind: Annotated[
+        str, typer.Option("--needle", help="ingredient, passcode, or sandwich (the text's).")
+    ] = "ingredient",
     haystack: Annotated[Path | None, typer.Option("--haystack", help="A text file; Python's manual else.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Draws needles and places.")] = 0,
     out: Annotated[Path | None, typer.Option("--out", help="Write a heat map: .html, .svg, .png or .pdf.")] = None,
@@ -178,28 +198,35 @@ def needle(
     except ValueError:
         raise UserError(f"--lengths takes numbers of tokens, not '{lengths}'") from None
     places = [0.5] if depths == 1 else [i / (depths - 1) for i in range(depths)]
-    text = None
-    if haystack is not None:
-        try:
-            text = haystack.read_text(encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"cannot read {haystack}: {error.strerror}") from None
+    if keep is not None and keep < 1:
+        raise UserError(f"--keep {keep} is not allowed: at least one token stays")
+    if out is not None and out.suffix not in (".html", ".svg", ".png", ".pdf"):
+        raise UserError(f"cannot write {out}: the formats are .html, .svg, .png and .pdf")
+    _writable(out)
+    text = None if haystack is None else _read(haystack)
+    filtered = "gemfilter" in names or "one-run" in names
     rows: list[dict[str, Any]] = []
+    templated = False
     with _one_sentence():
         loaded = _loaded(model, device)
         for size in sizes:
             budget = keep or max(1, size // _KEEP_ONE_IN)
-            chosen = _filter(loaded, layer, budget, rule, size)
-            grid = list(needle_grid(loaded.tokenizer, [size], places, prompts, seed=seed, haystack=text, chat=chat))
+            chosen = _filter(loaded, layer if filtered else "0", budget, rule, size)
+            options = {"seed": seed, "haystack": text, "chat": chat, "needle": kind}
+            grid = list(needle_grid(loaded.tokenizer, [size], places, prompts, **options))
+            templated = grid[0].chat
             for row in needle_table(loaded, grid, chosen, names):
-                rows.append({**row, "keep": budget, "layer": chosen.layer, "rule": chosen.rule})
+                used = {"layer": chosen.layer, "rule": chosen.rule} if row["method"] in ("gemfilter", "one-run") else {}
+                rows.append({**row, "keep": budget, **used})
                 mark = "right" if row["right"] else "wrong"
                 _say(f"{row['method']} at {row['length']} tokens, depth {row['depth']:.2f}: {mark}")
     if out is not None:
         _heat_map(rows, out)
         _say(f"wrote {out}")
     if as_json:
-        print(json.dumps({"model": model, "chat": chat, "rows": rows}, indent=1, ensure_ascii=False))
+        print(
+            json.dumps({"model": model, "chat": templated, "needle": kind, "rows": rows}, indent=1, ensure_ascii=False)
+        )
         return
     _console().print(_shares(rows, names, sizes))
 
@@ -235,12 +262,10 @@ def _heat_map(rows: Sequence[dict[str, Any]], out: Path) -> None:
         )
     )
     made = alt.Chart.from_dict(theme.spec(chart))
-    try:
+    if out.suffix == ".html":
+        made.save(str(out), inline=True)  # with its scripts inside: a page that needs no network
+    else:
         made.save(str(out))
-    except OSError as error:
-        raise UserError(f"cannot write {out}: {error.strerror}") from None
-    except ValueError as error:
-        raise UserError(f"cannot write {out}: the formats are .html, .svg, .png and .pdf") from error
 
 
 def _console() -> Console:

@@ -118,11 +118,11 @@ def test_h2o_in_blocks_equals_h2o_at_once(make_model, ids):
 
 
 def test_h2o_that_evicts_while_decoding_stays_within_its_budget(llama, ids):
-    prefilled = share_prefill(llama, ids, [H2O(20, 8, decode_eviction=True), H2O(20, 8)])
-    for one in prefilled:
-        one.generate(llama, max_new_tokens=10)
-    assert [one.cache.layers[0].stored for one in prefilled] == [20, 29]
-    assert [one.cache.layers[0].seen for one in prefilled] == [69, 69]
+    lengths = []
+    for method in (H2O(20, 8, decode_eviction=True), H2O(20, 8)):
+        made = method.generate(llama, ids, max_new_tokens=10, do_sample=False, return_dict_in_generate=True)
+        lengths.append((made.past_key_values.layers[0].stored, made.past_key_values.layers[0].seen))
+    assert lengths == [(20, 69), (29, 69)]
 
 
 def test_caches_hold_the_bytes_that_the_cost_model_says(llama, ids):
@@ -191,7 +191,7 @@ def test_what_a_compressed_cache_cannot_do_is_refused(llama, ids):
         method.generate(llama, ids, cache_implementation="static")
     with pytest.raises(ValueError, match="assistant_model does not go"):
         method.generate(llama, ids, assistant_model=llama)
-    with pytest.raises(ValueError, match="has no layer 9"):
+    with pytest.raises(ValueError, match="not among its 5 layers"):
         OneRun(GemFilter(layer=9, keep=8)).generate(llama, ids, max_new_tokens=2)
 
 
@@ -204,3 +204,33 @@ def test_nothing_is_left_behind_when_decoding_raises(llama, ids):
         SnapKV(20, 8).generate(llama, ids, max_new_tokens=2)
     handle.remove()
     assert not any(layer.self_attn._forward_hooks for layer in llama.model.layers)
+
+
+def test_a_shared_prefill_can_be_decoded_again(llama, ids):
+    one = share_prefill(llama, ids, [H2O(20, 8, decode_eviction=True)])[0]
+    first = one.generate(llama, max_new_tokens=6)
+    assert torch.equal(one.generate(llama, max_new_tokens=6, do_sample=False), first)
+    with pytest.raises(ValueError, match="decoded greedily"):
+        one.generate(llama, max_new_tokens=6, do_sample=True)
+
+
+def test_one_run_drops_from_full_layers_where_the_last_one_slides(make_model, ids):
+    model = make_model("Qwen2", use_sliding_window=True, sliding_window=16, max_window_layers=3)
+    method = OneRun(GemFilter(layer=1, keep=20))
+    alone = method.generate(model, ids, max_new_tokens=4, do_sample=False)
+    shared = share_prefill(model, ids, [method])[0]
+    assert [layer.stored for layer in shared.cache.layers[:3]] == [20] * 3
+    assert torch.equal(shared.generate(model, max_new_tokens=4), alone)
+    with pytest.raises(ValueError, match="layer 4 cannot filter: it has a sliding window"):
+        OneRun(GemFilter(layer=4, keep=20)).generate(model, ids, max_new_tokens=4)
+
+
+def test_changing_rotations_and_odd_options_are_refused(make_model, llama, ids):
+    for name, value in (("use_cache", False), ("prefill_chunk_size", 8)):
+        with pytest.raises(ValueError, match="compressed cache"):
+            SnapKV(20, 8).generate(llama, ids, **{name: value})
+    factors = {"rope_type": "longrope", "short_factor": [1.0] * 2, "long_factor": [2.0] * 2, "rope_theta": 1e4,
+               "original_max_position_embeddings": 256, "partial_rotary_factor": 0.5}  # fmt: skip
+    long = make_model("Phi3", rope_parameters=factors)
+    with pytest.raises(ValueError, match="long RoPE"):
+        share_prefill(long, ids, [SnapKV(20, 8)])

@@ -274,3 +274,32 @@ def test_auto_needs_a_tokenizer_only_when_it_filters(llama, ids):
     with pytest.raises(ValueError, match="needs the tokenizer"):
         GemFilter(layer="auto", keep=8).select(llama, ids)
     assert GemFilter(layer="auto", keep=60).select(llama, ids).kept() == list(range(60))
+
+
+def test_lengths_that_count_the_prompt_count_the_whole_one(llama, ids):
+    transformers = pytest.importorskip("transformers")
+    chosen = GemFilter(layer=2, keep=20)
+    assert chosen.generate(llama, ids, max_length=66, do_sample=False).shape == (1, 66)
+    config = transformers.GenerationConfig(max_length=66, do_sample=False)
+    assert chosen.generate(llama, ids, generation_config=config).shape == (1, 66)
+    assert config.max_length == 66
+
+
+def test_adapters_on_a_fused_projection_count(make_model, ids):
+    model = make_model("Phi3")
+    chosen = GemFilter(layer=2)
+    before = chosen.score(model, prompt_of(model, ids))
+
+    class Shifted(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.weight, self.bias = inner, inner.weight, None
+
+        def forward(self, hidden):
+            return self.inner(hidden) + 0.5
+
+    attention = model.model.layers[2].self_attn
+    attention.qkv_proj = Shifted(attention.qkv_proj)
+    after = chosen.score(model, prompt_of(model, ids))
+    assert not torch.allclose(before, after)
+    assert torch.allclose(after, chosen.score(model, prompt_of(model, ids), interface=True), rtol=1e-3, atol=1e-3)

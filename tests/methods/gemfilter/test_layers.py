@@ -117,3 +117,5 @@ def test_choices_that_make_no_sense_are_refused(model, tokenizer):
         choose_filter_layer(model, tokenizer, keep=24, prompts=2)
     with pytest.raises(ValueError, match="nothing to filter"):
         choose_filter_layer(model, tokenizer, keep=600)
+    with pytest.raises(ValueError, match="compared by their last rows"):
+        GemFilter(layer="auto", keep=24, row="middle").resolved(model, tokenizer, 120)

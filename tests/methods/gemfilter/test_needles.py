@@ -49,6 +49,21 @@ def test_the_default_haystack_is_prose_that_every_python_has(tokenizer):
     assert len(made.input_ids) == 500
 
 
+def test_a_prompt_longer_than_the_haystack_goes_through_it_again(tokenizer):
+    made = needle_prompt(tokenizer, 5000, 0.5, haystack=TEXT)
+    assert len(made.input_ids) == 5000
+    assert tokenizer.decode(made.input_ids).count(made.needle.sentence) == 1
+
+
+def test_the_answers_tokens_are_found_where_single_tokens_decode_without_their_blank(tokenizer):
+    class Stripping(type(tokenizer)):
+        def decode(self, tokens):
+            return super().decode(tokens).removeprefix(" ")
+
+    made = needle_prompt(Stripping(), 300, 0.5, haystack=TEXT)
+    assert made.answer_at
+
+
 def test_answers_are_marked(tokenizer):
     made = needle_prompt(tokenizer, 300, 0.5, needle=SANDWICH, haystack=TEXT)
     assert made.right("You should Eat a sandwich and sit in Dolores Park on a sunny day, clearly.")
@@ -58,8 +73,8 @@ def test_answers_are_marked(tokenizer):
 def test_what_cannot_be_built_is_refused(tokenizer):
     with pytest.raises(ValueError, match="no room for a haystack"):
         needle_prompt(tokenizer, 40, 0.5, haystack=TEXT)
-    with pytest.raises(ValueError, match="fewer than"):
-        needle_prompt(tokenizer, 3000, 0.5, haystack="Too short. " * 3)
+    with pytest.raises(ValueError, match="needles are ingredient"):
+        needle_prompt(tokenizer, 300, 0.5, haystack=TEXT, needle="gold")
     with pytest.raises(ValueError, match="depth must lie between 0 and 1"):
         needle_prompt(tokenizer, 300, 50, haystack=TEXT)
 

@@ -1,4 +1,5 @@
-"""Every private touch of transformers: where a decoder keeps its layers, and how to read queries and keys from it.
+"""The private touches of transformers: where a decoder keeps its layers, and how to read queries and keys from it.
+The cache's are in ``cache_adapter``.
 
 Nothing is patched for good. Hooks, registry entries and replaced forwards live inside context managers, and are gone
 when these end, however they end.
@@ -133,9 +134,12 @@ def _linear(attention: Any, hidden: Tensor, which: str) -> Tensor:
         config = attention.config
         split = config.num_attention_heads * width
         part = slice(0, split) if which == "q" else slice(split, split + config.num_key_value_heads * width)
-        # Slicing the weight and not the result: the other two thirds are never computed.
-        bias = None if attention.qkv_proj.bias is None else attention.qkv_proj.bias[part]
-        states = nn.functional.linear(hidden, attention.qkv_proj.weight[part], bias)
+        fused = attention.qkv_proj
+        if type(fused) is nn.Linear:
+            # Slicing the weight and not the result: the other parts are never computed.
+            states = nn.functional.linear(hidden, fused.weight[part], None if fused.bias is None else fused.bias[part])
+        else:  # adapters and packed weights compute their own way
+            states = fused(hidden)[..., part]
     else:
         states = getattr(attention, f"{which}_proj")(hidden)
     heads: Tensor = states.reshape(*states.shape[:-1], -1, width)

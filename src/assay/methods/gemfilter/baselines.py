@@ -13,7 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from assay.methods.gemfilter.adapter import Projected, check_usable
-from assay.methods.gemfilter.cache_adapter import Attended, after_attention, trimmed_cache, trimmed_copy
+from assay.methods.gemfilter.cache_adapter import (
+    Attended,
+    after_attention,
+    compressible,
+    trimmed_cache,
+    trimmed_copy,
+    untouched_copy,
+)
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.prompts import Prompt, prompt_of
 from assay.methods.gemfilter.scoring import attention_rows, best_positions, pool
@@ -49,6 +56,7 @@ class _Compressing:
 
     def __init__(self, method: Compression, cache: Any) -> None:
         self.method, self.cache = method, cache
+        self.last = max((i for i, layer in enumerate(cache.layers) if compressible(layer)), default=-1)
 
     def __call__(self, layer: Attended) -> None:
         if layer.cache_layer.seen != layer.hidden.shape[1]:
@@ -56,7 +64,7 @@ class _Compressing:
             return
         if (kept := self.method.positions(layer)) is not None:
             layer.cache_layer.gather(kept)
-        if layer.index == len(self.cache.layers) - 1:
+        if layer.index == self.last:
             self.method.finish(self.cache)
 
 
@@ -74,9 +82,23 @@ def _check_decoding(model: Any, kwargs: dict[str, Any]) -> None:
         raise ValueError("a compressed cache does not go with beam search: use num_beams=1")
     if (kwargs.get("cache_implementation") or getattr(config, "cache_implementation", None)) not in (None, "dynamic"):
         raise ValueError("a compressed cache is a dynamic one: do not ask for another cache_implementation")
-    for name in ("past_key_values", "assistant_model", "prompt_lookup_num_tokens"):
+    for name in (
+        "past_key_values",
+        "assistant_model",
+        "prompt_lookup_num_tokens",
+        "prefill_chunk_size",
+        "inputs_embeds",
+    ):
         if kwargs.get(name) is not None:
             raise ValueError(f"{name} does not go with a compressed cache")
+    if kwargs.get("use_cache") is False:
+        raise ValueError("a compressed cache needs use_cache=True")
+    scaling = getattr(model.config, "rope_parameters", None) or getattr(model.config, "rope_scaling", None) or {}
+    kinds = {scaling.get("rope_type"), scaling.get("type")} if isinstance(scaling, dict) else set()
+    if "longrope" in kinds:
+        raise ValueError(
+            "this model changes its rotation with the length (long RoPE), so its cache cannot be compressed"
+        )
 
 
 @dataclass(frozen=True)
@@ -203,6 +225,20 @@ class H2O(_Recent):
         layer.cache_layer.totals = totals
 
 
+def filtered_positions(chosen: GemFilter, layer: Attended) -> Tensor:
+    """What a filter keeps when it reads a layer in the middle of a full prefill: (batch, kept), in rising order."""
+    n = layer.hidden.shape[1]
+    prompt = Prompt(torch.zeros(layer.hidden.shape[:2], dtype=torch.long, device=layer.hidden.device))
+    rows = 1 if chosen.rule != "window" else min(chosen.window, n)
+    whole = chosen.row != "last"
+    queries = layer.queries(0 if whole else n - rows, n)
+    if whole and chosen.row != "largest":
+        place = chosen._position(n)
+        queries = queries[:, :, place : place + 1]
+    scores = chosen.scores_of(Projected(queries, layer.keys, float(layer.attention.scaling)), prompt)
+    return best_positions(scores, chosen.keep, keep_first=chosen.keep_first, keep_last=chosen.keep_last)
+
+
 @dataclass(frozen=True)
 class OneRun(Compression):
     """GemFilter's selection without its second run: a full prefill, then every layer keeps the entries that the filter
@@ -218,26 +254,18 @@ class OneRun(Compression):
 
     def positions(self, layer: Attended) -> None:
         """Nothing is dropped before the prefill is over: the layers below the filter ran first."""
-        if layer.index != self.filter.layer:
-            return
-        n = layer.hidden.shape[1]
-        prompt = Prompt(torch.zeros(layer.hidden.shape[:2], dtype=torch.long, device=layer.hidden.device))
-        rows = 1 if self.filter.rule != "window" else min(self.filter.window, n)
-        whole = self.filter.row != "last"
-        queries = layer.queries(0 if whole else n - rows, n)
-        if whole and self.filter.row != "largest":
-            place = self.filter._position(n)
-            queries = queries[:, :, place : place + 1]
-        scores = self.filter.scores_of(Projected(queries, layer.keys, float(layer.attention.scaling)), prompt)
-        forced = {"keep_first": self.filter.keep_first, "keep_last": self.filter.keep_last}
-        self._chosen["index"] = best_positions(scores, self.filter.keep, **forced)
+        if layer.index == self.filter.layer:
+            self._chosen["index"] = filtered_positions(self.filter, layer)
 
     def finish(self, cache: Any) -> None:
         if "index" not in self._chosen:
-            raise ValueError(f"the model has no layer {self.filter.layer}: it has {len(cache.layers)} layers")
+            layers, number = len(cache.layers), self.filter.layer
+            known = isinstance(number, int) and number < layers
+            why = "has a sliding window and sees no far tokens" if known else f"is not among its {layers} layers"
+            raise ValueError(f"the model's layer {number} cannot filter: it {why}")
         index = self._chosen.pop("index")
         for layer in cache.layers:
-            if layer.stored > index.shape[-1]:
+            if compressible(layer) and layer.stored > index.shape[-1]:
                 layer.gather(index[:, None].expand(-1, layer.keys.shape[1], -1))
 
 
@@ -250,16 +278,22 @@ class Prefilled:
     input_ids: Tensor
     first: Tensor
 
-    def generate(self, model: Any, *, max_new_tokens: int, **kwargs: Any) -> Tensor:
-        """Greedy decoding: the prompt and the new tokens behind it."""
+    def generate(self, model: Any, *, max_new_tokens: int, do_sample: bool = False, **kwargs: Any) -> Tensor:
+        """Greedy decoding, as often as you like: the prompt and the new tokens behind it."""
+        if do_sample:
+            raise ValueError("a shared prefill is decoded greedily: its first token is already chosen")
         ids = torch.cat([self.input_ids, self.first], dim=1)
         ends = model.generation_config.eos_token_id
-        ends = set(ends) if isinstance(ends, list) else {ends}
-        if max_new_tokens == 1 or (ids.shape[0] == 1 and int(self.first) in ends):
+        ends = ends if isinstance(ends, list) else [ends]
+        ended = sum((self.first == end for end in ends if end is not None), torch.zeros_like(self.first)).bool()
+        if bool(ended.any()) and len(ids) > 1:
+            raise ValueError("a prompt of the batch ends at once: share prefills of one prompt at a time")
+        if max_new_tokens == 1 or bool(ended.any()):
             return ids
-        with after_attention(model, self.cache, self.method.step):
+        cache = untouched_copy(model, self.cache)
+        with after_attention(model, cache, self.method.step):
             made: Tensor = model.generate(
-                ids, past_key_values=self.cache, max_new_tokens=max_new_tokens - 1, do_sample=False, **kwargs
+                ids, past_key_values=cache, max_new_tokens=max_new_tokens - 1, do_sample=False, **kwargs
             )
         return made
 
@@ -269,6 +303,7 @@ def share_prefill(model: Any, inputs: Any, methods: Sequence[Compression]) -> li
     """Run the prompt once and give each method a cache of its own. Needs the memory of the full cache and of every
     compressed one; a method that runs alone compresses layer by layer instead."""
     prompt = _unpadded(model, inputs)
+    _check_decoding(model, {})
     full = trimmed_cache(model)
     kept: dict[tuple[int, int], Tensor] = {}
     totals: dict[tuple[int, int], Tensor] = {}

@@ -73,6 +73,11 @@ def trimmed_copy(model: nn.Module, full: Any, index: Callable[[int], Tensor | No
     return made
 
 
+def untouched_copy(model: nn.Module, cache: Any) -> Any:
+    """A cache that can be decoded from while ``cache`` stays as it is."""
+    return trimmed_copy(model, cache, lambda _: None)
+
+
 def compressible(layer: Any) -> bool:
     """Whether a cache layer is one of ours."""
     return isinstance(layer, _trimmed_layer())

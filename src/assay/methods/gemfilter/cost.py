@@ -82,6 +82,8 @@ def cost_model(
     decode = shape.layers * _decode(shape, k, new) + new * head
     if method != "gemfilter":
         prefill = shape.layers * _prefill(shape, n) + head
+        if method == "h2o":  # every query's attention is computed a second time, for its sums
+            prefill += shape.layers * shape.heads * shape.head_dim * n * (n + 1)
         held = entry * shape.layers * n if method in ("full", "one-run") else entry * (n + shape.layers * k)
         return Cost(prefill, decode, weights + held, weights + cache, cache)
     assert layer is not None

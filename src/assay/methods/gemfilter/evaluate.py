@@ -13,7 +13,7 @@ import torch
 from assay.methods.gemfilter.baselines import H2O, Compression, FullAttention, OneRun, SnapKV
 from assay.methods.gemfilter.filter import GemFilter, Selection
 from assay.methods.gemfilter.models import Loaded
-from assay.methods.gemfilter.needles import NeedlePrompt
+from assay.methods.gemfilter.needles import NeedlePrompt, rouge1
 from assay.methods.gemfilter.prompts import prompt_of
 
 BASELINES = ("full", "snapkv", "h2o", "one-run")
@@ -123,6 +123,7 @@ def needle_table(
                 "length": len(prompt.input_ids),
                 "depth": prompt.depth,
                 "right": prompt.right(made.text),
+                "rouge1": rouge1(prompt.needle.sentence, made.text),
                 "recall": made.selection.recall(prompt.needle_at) if made.selection else None,
                 "answer": made.text,
             }

@@ -6,6 +6,7 @@ pass 2 is ordinary generation on the best ``keep`` tokens in their original orde
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -217,13 +218,15 @@ class GemFilter:
         """Both passes. Takes what ``model.generate`` takes and returns what it returns: the whole prompt with the new
         tokens behind it, so that code which cuts the prompt off goes on working."""
         given = {name: kwargs.pop(name) for name in ("input_ids", "attention_mask") if name in kwargs}
-        if kwargs.get("past_key_values") is not None:
-            raise ValueError("GemFilter answers from a fresh cache: do not pass past_key_values")
+        for name, why in (("past_key_values", "answers from a fresh cache"), ("inputs_embeds", "gathers tokens")):
+            if kwargs.get(name) is not None:
+                raise ValueError(f"GemFilter {why}: do not pass {name}")
         selection = self.select(model, inputs, tokenizer=kwargs.get("tokenizer"), **given)
         return self.answer(model, selection, prompt_of(model, inputs, **given), **kwargs)
 
     def answer(self, model: Any, selection: Selection, prompt: Prompt, **kwargs: Any) -> Any:
-        """Pass 2: generation from the kept tokens."""
+        """Pass 2: generation from the kept tokens. Lengths that count the prompt count the whole one."""
+        kwargs = _without_dropped(kwargs, prompt.input_ids.shape[1] - selection.input_ids.shape[1])
         made = model.generate(input_ids=selection.input_ids, attention_mask=selection.attention_mask, **kwargs)
         bare = isinstance(made, Tensor)
         sequences = made if bare else made.sequences
@@ -238,6 +241,19 @@ class GemFilter:
     def at(self, layer: int) -> GemFilter:
         """The same filter at another layer."""
         return replace(self, layer=layer)
+
+
+def _without_dropped(kwargs: dict[str, Any], dropped: int) -> dict[str, Any]:
+    """``max_length`` and ``min_length`` count prompt and answer: shorten them by the tokens that were dropped."""
+    kwargs = dict(kwargs)
+    config = copy.deepcopy(kwargs.get("generation_config"))
+    for name in ("max_length", "min_length"):
+        if kwargs.get(name) is not None:
+            kwargs[name] = max(1, kwargs[name] - dropped)
+        elif getattr(config, name, None):
+            setattr(config, name, max(1, getattr(config, name) - dropped))
+            kwargs["generation_config"] = config
+    return kwargs
 
 
 def _selection(prompt: Prompt, chosen: list[Tensor], scores: Tensor | None, seconds: float) -> Selection:

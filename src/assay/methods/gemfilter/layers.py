@@ -60,6 +60,8 @@ def layer_scan(
     """Recall of the needle at every layer under every rule. One forward pass per prompt."""
     check_usable(model)
     base = base or GemFilter(layer=0, keep=keep)
+    if base.row != "last":
+        raise ValueError(f"layers are compared by their last rows; row={base.row!r} is for one layer that you name")
     filters = [replace(base, keep=keep, rule=rule) for rule in rules]  # type: ignore[arg-type]
     layers = list(range(len(attentions_of(model))))
     shape = (len(filters), len(layers), len(prompts))

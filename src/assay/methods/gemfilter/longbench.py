@@ -57,7 +57,7 @@ def read_task(folder: str | Path, task: str) -> list[Item]:
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     items = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         if not line.strip():
             continue
         try:

@@ -40,6 +40,11 @@ def wheel_file(name: str) -> Path | None:
     return path if path.exists() else None
 
 
+def missing_wheel(name: str) -> str | None:
+    """The package that would bring the model of this short name, None when it is there or no package has it."""
+    return _WHEELS[name][2] if name in _WHEELS and wheel_file(name) is None else None
+
+
 def load_model(name: str, *, device: str = "cpu", dtype: torch.dtype | None = None) -> Loaded:
     """A causal language model and its tokenizer from a hub name, a folder, a .gguf file, or ``smollm2``.
 
@@ -100,8 +105,8 @@ def cache_folder() -> Path:
 
 def _converted(path: Path) -> Path:
     """The folder with a GGUF file's weights as safetensors, made on first use."""
-    stat = path.stat()
-    mark = hashlib.blake2b(f"{path.name}:{stat.st_size}".encode(), digest_size=6).hexdigest()
+    with path.open("rb") as file:
+        mark = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
     folder = cache_folder() / "models" / f"{path.stem}-{mark}"
     if (folder / "config.json").exists():
         return folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,6 +22,7 @@ _THINGS = (
     "carrot", "plum",
 )  # fmt: skip
 _CONTEXT = "\u2400context\u2400"
+_LEAST_ROOM = 16
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,14 @@ def passcode(draw: random.Random) -> Needle:
     )
 
 
+#: Kinds of needles by name: each draws one.
+NEEDLES: dict[str, Callable[[random.Random], Needle]] = {
+    "ingredient": secret_ingredient,
+    "passcode": passcode,
+    "sandwich": lambda _: SANDWICH,
+}
+
+
 @dataclass(frozen=True)
 class NeedlePrompt:
     """A prompt as token ids, with the positions of the needle's tokens and of its answer's."""
@@ -92,30 +101,35 @@ def needle_prompt(
     depth: float,
     *,
     seed: int = 0,
-    needle: Needle | None = None,
+    needle: Needle | str = "ingredient",
     haystack: str | None = None,
     chat: bool = True,
 ) -> NeedlePrompt:
     """A prompt of exactly ``length`` tokens with a needle at ``depth`` (0 the beginning, 1 the end) of its text.
 
     The needle goes before the sentence that begins nearest in front of that place. ``seed`` draws the needle and where
-    in the haystack the text begins; ``chat`` wraps all of it in the tokenizer's chat template, where there is one.
+    in the haystack the text begins; ``needle`` is one of your own, or the name of a kind. ``chat`` wraps all of it in
+    the tokenizer's chat template, where there is one.
     """
     if not 0 <= depth <= 1:
         raise ValueError(f"depth must lie between 0 and 1, not {depth}")
     draw = random.Random(f"needle:{seed}:{length}:{depth:.6f}")
-    needle = needle or secret_ingredient(draw)
+    if isinstance(needle, str):
+        if needle not in NEEDLES:
+            raise ValueError(f"needles are {', '.join(NEEDLES)}, not {needle!r}")
+        needle = NEEDLES[needle](draw)
     chat = chat and getattr(tokenizer, "chat_template", None) is not None
     before, after = _frame(tokenizer, needle.question, chat)
     hidden, answer = _needle_tokens(tokenizer, needle)
     room = length - len(before) - len(after) - len(hidden)
-    if room < 16:
-        raise ValueError(
-            f"a needle prompt of {length} tokens leaves no room for a haystack: take at least {length + 64}"
-        )
+    if room < _LEAST_ROOM:
+        least = length - room + _LEAST_ROOM
+        raise ValueError(f"a needle prompt of {length} tokens leaves no room for a haystack: take at least {least}")
     text = _haystack_tokens(tokenizer, haystack or manual_text())
-    if len(text) < room:
-        raise ValueError(f"the haystack has {len(text)} tokens, fewer than the {room} that the prompt needs")
+    if not text:
+        raise ValueError("the haystack is empty")
+    # Prompts longer than the haystack go through it again and again; the needle stays the only one of its kind.
+    text = text * (room // len(text) + 1)
     start = _sentence_start(tokenizer, text, draw.randrange(len(text) - room + 1))
     context = list(text[start : start + room])
     place = room if depth == 1 else _sentence_start(tokenizer, context, int(room * depth))
@@ -150,16 +164,17 @@ def _frame(tokenizer: Any, question: str, chat: bool) -> tuple[list[int], list[i
 
 
 def _needle_tokens(tokenizer: Any, needle: Needle) -> tuple[list[int], list[int]]:
-    """The needle's tokens, a line of its own, and which of them hold the answer."""
+    """The needle's tokens, a line of its own, and which of them hold the answer.
+
+    Found by what the tokens up to each position decode to: a token on its own may decode without its blank."""
     text = f"\n{needle.sentence}\n"
     ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])
-    first = text.index(needle.answer)
-    held, at = [], 0
-    for position, token in enumerate(ids):
-        end = at + len(tokenizer.decode([token]))
-        if at < first + len(needle.answer) and end > first:
-            held.append(position)
-        at = end
+    ends = [len(tokenizer.decode(ids[: i + 1])) for i in range(len(ids))]
+    first = tokenizer.decode(ids).find(needle.answer)
+    last = first + len(needle.answer)
+    held = [i for i, end in enumerate(ends) if end > first and (ends[i - 1] if i else 0) < last]
+    if first < 0 or not held:
+        raise ValueError(f"the tokenizer does not give back the answer {needle.answer!r} of the needle")
     return ids, held
 
 

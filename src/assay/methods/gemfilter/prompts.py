@@ -39,10 +39,10 @@ def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
     device = next(model.parameters()).device
     ids = torch.as_tensor(given["input_ids"], device=device)
     ids = ids[None] if ids.dim() == 1 else ids
-    if ids.dim() != 2 or ids.is_floating_point():
-        raise ValueError("input_ids must be integers of shape (tokens,) or (batch, tokens)")
     if ids.numel() == 0:
         raise ValueError("the prompt is empty")
+    if ids.dim() != 2 or ids.is_floating_point():
+        raise ValueError("input_ids must be integers of shape (tokens,) or (batch, tokens)")
     mask = given.get("attention_mask")
     if mask is None:
         _refuse_hidden_padding(model, ids)

@@ -1,0 +1,122 @@
+"""The two commands on a small random model with a tokenizer made here; a real model is tested with the method."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+transformers = pytest.importorskip("transformers", reason="GemFilter needs the extra llm")
+TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model folder: a tiny random Llama and a word-level tokenizer."""
+    import torch
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    words = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n|\.| ?[^\s.]+| "), "isolated")
+    words.decoder = decoders.Fuse()
+    from assay.methods.gemfilter.needles import _PLACES, _THINGS
+
+    extra = [f"{TEXT} The secret ingredient of the soup served in {place} is {thing}. What is\n served in {place}?"
+             for place in _PLACES for thing in _THINGS]  # fmt: skip
+    extra.append("Read this long text and answer the question at its end from what it says.\n\nQuestion: \nAnswer:")
+    words.train_from_iterator(extra, trainers.WordLevelTrainer(special_tokens=["<unk>", "<bos>", "<eos>"]))
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<eos>")
+    place = tmp_path_factory.mktemp("model")
+    tokenizer.save_pretrained(place)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=2,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(place)
+    (place / "text.txt").write_text(TEXT)
+    return place
+
+
+def assay(*words, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-m", "assay.cli", *map(str, words)], capture_output=True, text=True, cwd=cwd
+    )
+
+
+def test_one_prompt_with_baselines_a_page_and_the_kept_text(folder, tmp_path):
+    page = tmp_path / "kept.html"
+    done = assay(
+        "gemfilter", "--model", folder, "--prompt-file", folder / "text.txt", "--question", "What is sentence number?",
+        "--keep", 40, "--layer", 1, "--compare", "full,snapkv,h2o,one-run", "--new", 4, "--show", "--page", page,
+        "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert [row["method"] for row in made["answers"]] == ["gemfilter", "full", "snapkv", "h2o", "one-run"]
+    assert {row["kept_tokens"] for row in made["answers"]} == {40, made["answers"][1]["prompt_tokens"]}
+    assert made["chat"] is False
+    assert "…" in made["kept"]
+    html = page.read_text()
+    assert html.count("<mark>") >= 2
+    assert "40 of" in html
+
+
+def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
+    done = assay(
+        "needle", "--model", folder, "--lengths", 150, "--depths", 2, "--methods", "full,gemfilter", "--layer", 1,
+        "--haystack", folder / "text.txt", "--out", tmp_path / "map.svg", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["method"], row["depth"]) for row in rows] == [
+        ("full", 0.0), ("gemfilter", 0.0), ("full", 1.0), ("gemfilter", 1.0)]  # fmt: skip
+    assert {row["length"] for row in rows} == {150}
+    assert {row["keep"] for row in rows} == {18}
+    assert (tmp_path / "map.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--layer", "x"], "--layer takes a number or 'auto', not 'x'"),
+        (["--layer", 7], "layer must lie between 0 and 2"),
+        (["--keep", 0], "keep must be at least 1"),
+        (["--rule", "best"], "rule must be one of"),
+        (["--compare", "magic"], "the methods to compare with are"),
+        (["--new", 0], "--new 0 is not allowed"),
+        (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
+        (["--page", "no/such/place.html"], "cannot write no/such/place.html"),
+        (["--model", "./text.txt"], ""),
+    ],
+)
+def test_bad_words_get_one_sentence(folder, words, sentence):
+    usual = {"--model": folder, "--prompt-file": folder / "text.txt", "--keep": 20, "--layer": 1}
+    usual |= dict(zip(words[::2], words[1::2], strict=True))
+    done = assay("gemfilter", *(part for pair in usual.items() for part in pair), cwd=folder)
+    assert done.returncode == 2, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("assay: ")
+    assert sentence in last
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--methods", "magic"], "unknown method 'magic'"),
+        (["--lengths", "long"], "--lengths takes numbers"),
+        (["--keep", 0], "--keep 0 is not allowed"),
+        (["--out", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
+        (["--lengths", 20], "leaves no room for a haystack"),
+        (["--needle", "gold"], "needles are ingredient, passcode, sandwich"),
+        (["--haystack", "model.safetensors"], "it is not text in UTF-8"),
+    ],
+)
+def test_bad_grids_get_one_sentence(folder, words, sentence):
+    usual = {"--model": folder, "--lengths": 150, "--layer": 1}
+    usual |= dict(zip(words[::2], words[1::2], strict=True))
+    done = assay("needle", *(part for pair in usual.items() for part in pair), cwd=folder)
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr.strip().splitlines()[-1]
+    assert "Traceback" not in done.stderr
