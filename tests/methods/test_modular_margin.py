@@ -203,6 +203,9 @@ def test_refusals():
         network_logits(*network(5, 2), torch.tensor([[1, 5]]))
     with pytest.raises(ValueError, match="more than the limit"):
         margin_certificate(*network(11, 3), limit=1000)
+    for samples in (0, -3):
+        with pytest.raises(ValueError, match="at least one input"):
+            margin_certificate(*network(5, 2), samples=samples)
     with pytest.raises(ValueError, match="do not fit"):
         expected_margin(normal(2, 5, 3), normal(3, 7))
     with pytest.raises(ValueError, match="unknown construction"):

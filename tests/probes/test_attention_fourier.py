@@ -204,6 +204,7 @@ def test_hugging_face_models(family):
     found = attention_fourier(built, 1, 2, TOKENS)
     layer = next(layers for layers in built.modules() if isinstance(layers, nn.ModuleList) and len(layers) == 2)[1]
     x = built.get_input_embeddings()(torch.tensor(TOKENS))
+    x = built.embeddings.LayerNorm(x) if family == "Bert" else x
     for norm in ("input_layernorm", "ln_1", "self_attn_layer_norm"):
         x = getattr(layer, norm)(x) if hasattr(layer, norm) else x
     attention = next(m for n, m in layer.named_modules() if n in ("self_attn", "attn", "attention.self", "attention"))
@@ -224,3 +225,25 @@ def test_hugging_face_models(family):
                 query, key = attention.q_norm(query), attention.k_norm(key)
     # Fresh models have zero biases, so that leaving biases out changes nothing here.
     torch.testing.assert_close(found.power, score_spectrum(key @ query.mT).power, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", ["BertModel", "BertForMaskedLM"])
+def test_bert_is_read_as_its_first_layer_reads_it(model):
+    """Without positions and segments, the keys and queries of BERT's own forward pass make the probe's table."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    built = getattr(transformers, model)(transformers.BertConfig(**FAMILIES["Bert"][2])).eval()
+    base = getattr(built, "bert", built)
+    for name in ("position_embeddings", "token_type_embeddings"):
+        getattr(base.embeddings, name).weight.data.zero_()
+    nn.init.normal_(base.embeddings.LayerNorm.weight)
+    nn.init.normal_(base.embeddings.LayerNorm.bias)
+    seen = {}
+    attention = base.encoder.layer[0].attention.self
+    for name in ("query", "key"):
+        getattr(attention, name).register_forward_hook(lambda _, __, out, name=name: seen.update({name: out[0]}))
+    with torch.no_grad():
+        built(torch.tensor([TOKENS]))
+    table = seen["key"][:, 4:8] @ seen["query"][:, 4:8].mT
+    found = attention_fourier(built, 0, 1, TOKENS)
+    torch.testing.assert_close(found.power, score_spectrum(table).power, rtol=1e-4, atol=1e-9)

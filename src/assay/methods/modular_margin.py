@@ -186,6 +186,8 @@ def margin_certificate(
     """
     k, p, m = _shape(U, W)
     gamma = max_margin(p, k)
+    if samples is not None and samples < 1:
+        raise ValueError(f"samples={samples}: a margin needs at least one input")
     if samples is None and p**k > limit:
         raise ValueError(f"{p}^{k} = {p**k} inputs are more than the limit of {limit}: give samples=")
     count = p**k if samples is None else samples

@@ -18,6 +18,7 @@ _LAYERS = ("model.layers", "transformer.h", "gpt_neox.layers", "model.decoder.la
            "transformer.layers")  # fmt: skip
 _EMBEDDINGS = ("model.embed_tokens", "transformer.wte", "wte", "gpt_neox.embed_in", "embed_tokens", "embedding",
                "embeddings.word_embeddings", "bert.embeddings.word_embeddings", "tok_embeddings")  # fmt: skip
+_EMBEDDING_NORMS = ("embeddings.LayerNorm", "bert.embeddings.LayerNorm", "roberta.embeddings.LayerNorm")
 _ATTENTION = ("self_attn", "attn", "attention.self", "attention")
 _NORMS = ("input_layernorm", "ln_1", "self_attn_layer_norm", "norm1", "attention_norm")
 _QUERIES, _KEYS = ("q_proj", "query", "wq", "query_proj"), ("k_proj", "key", "wk", "key_proj")
@@ -86,8 +87,9 @@ def attention_fourier(model: nn.Module, layer: int, head: int, token_ids: Sequen
 
     Understands the usual families by their attributes: separate projections (Llama, Mistral, Qwen, Gemma, OPT, BERT),
     the fused ones of GPT-2 and GPT-NeoX, grouped keys, normalised queries and keys, and ``nn.TransformerEncoder``.
-    The block's own normalisation comes first where it is pre-norm. Biases, positions and rotations are left out, and
-    beyond the first layer the embeddings stand in for what earlier layers wrote.
+    Embeddings that the model normalises before its first layer (BERT) are normalised, and so is what a pre-norm block
+    reads. Biases, positions, segments and rotations are left out, and beyond the first layer the embeddings stand in
+    for what earlier layers wrote.
     """
     ids = torch.as_tensor(list(token_ids))
     if ids.ndim != 1 or len(ids) < 3 or len(set(ids.tolist())) != len(ids):
@@ -100,7 +102,8 @@ def attention_fourier(model: nn.Module, layer: int, head: int, token_ids: Sequen
         raise ValueError(f"the model has layers 0..{len(layers) - 1}, not {layer}")
     block = layers[layer]
     with torch.no_grad():
-        reads = _normalised(block, table(ids.to(table.weight.device)))
+        embeddings = _apply(_find(model, _EMBEDDING_NORMS), table(ids.to(table.weight.device)))
+        reads = _normalised(block, embeddings)
         query, key, norms = _head_weights(model, _first(block, _ATTENTION, "attention module"), head)
         queries, keys = (_apply(norm, reads @ w.mT) for norm, w in zip(norms, (query, key), strict=True))
         return score_spectrum((keys @ queries.mT).float())

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import polars as pl
 import pytest
+import torch
 
-from assay.lab import Measurements, UserError
+from assay.lab import Measurements, NotMeasured, UserError
+from assay.lab.plan import Request, make_plan
 from assay.methods.modular_margin import required_width
 from assay.studies.fourier_circuits import claims  # noqa: F401 (registers the claims)
 from assay.studies.fourier_circuits.study import HEADS, study
+from assay.studies.fourier_circuits.trainings import train_transformer
 from assay.studies.fourier_circuits.transformer_claims import known_delay
+from assay.training.seeds import Seeds
 
 
 def test_the_paper_preset_has_the_sources_sizes():
@@ -40,6 +45,16 @@ def test_the_paper_preset_has_the_sources_sizes():
         ({"ascents": "7-1"}, "k = 1"),
         ({"modulus": "5", "terms": "2", "train_count": "25"}, "leave none"),
         ({"regulariser": "l1"}, "regulariser"),
+        ({"strengths": "0,1e-3"}, "positive and occur once"),
+        ({"strengths": "1e-3,-1e-3"}, "positive and occur once"),
+        ({"strengths": "1e-3,1e-3"}, "positive and occur once"),
+        ({"strengths": "1e-3,nan"}, "finite"),
+        ({"rate": "inf"}, "finite"),
+        ({"transformer_rate": "inf"}, "finite"),
+        ({"modulus": "1001"}, "more than the 16777216"),
+        ({"terms": "40"}, "more than the 16777216"),
+        ({"modulus": "3", "terms": "12"}, "smaller width"),
+        ({"modulus": "101", "whole": "true"}, "at once"),
     ],
 )
 def test_bad_parameters_get_one_sentence(overrides, words):
@@ -47,14 +62,104 @@ def test_bad_parameters_get_one_sentence(overrides, words):
         study.resolve("smoke", overrides)
 
 
-def test_a_delay_that_is_a_lower_bound_cannot_show_that_another_is_longer():
-    rows = [("log_ratio", 0, 0.5), ("log_ratio", 1, 0.7), ("generalised", 0, 1.0), ("generalised", 1, 0.0)]
+@pytest.mark.parametrize("name", ["k3.terms", "sum-of-3.terms", "heads-3.terms"])
+def test_settings_refuse_more_inputs_than_memory_holds(name):
+    with pytest.raises(UserError, match="more than the 16777216"):
+        study.resolve("laptop", {name: "40"}, name.partition(".")[0])
+
+
+def test_even_p_is_for_transformers():
+    for setting in study.settings:
+        if study.resolve("laptop", {}, setting).learner == "transformer":
+            assert study.resolve("laptop", {f"{setting}.modulus": "12"}, setting).modulus == 12
+        else:
+            with pytest.raises(UserError, match="p must be odd"):
+                study.resolve("laptop", {f"{setting}.modulus": "12"}, setting)
+
+
+@pytest.mark.parametrize(
+    ("arm", "name", "value"), [("network", "k3.learner", "transformer"), ("grokking", "sum-of-2.learner", "network")]
+)
+def test_a_setting_keeps_its_learner(arm, name, value):
+    with pytest.raises(UserError, match=f"learner={value} is not allowed"):
+        make_plan(study, Request("smoke", overrides={name: value}, arms=arm))
+
+
+def test_a_transformer_trains_at_even_p():
+    params = study.resolve("smoke", {"sum-of-2.modulus": "6"}, "sum-of-2")
+    found: dict[str, list[float]] = {}
+
+    def record(**values):
+        found.update({k: torch.as_tensor(v).tolist() for k, v in values.items() if k not in ("step", "at")})
+
+    record.array = lambda *_, **__: None
+    train_transformer(params, Seeds((0, 1)), record)
+    for name in ("top2_trained", "top2_untrained", "mirrored_share"):
+        assert all(0 < value <= 1 for value in found[name]), name
+
+
+def domain(claim_id: str, preset: str, **overrides: str) -> list[str]:
+    """The parts of a claim's domain that a run lies outside of."""
+    claim = study.claims[claim_id]
+    named = {f"{claim.setting}.{name}" if name != "strengths" else name: value for name, value in overrides.items()}
+    params = study.resolve(preset, named, claim.setting)
+    return [words for words, predicate in claim.when.items() if not predicate(params)]
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "preset", "overrides", "outside"),
+    [
+        ("C5a", "laptop", {}, []),
+        ("C5a", "paper", {}, ["1-layer transformers"]),
+        ("C5g", "paper", {}, []),
+        ("C5g", "laptop", {}, ["160 heads"]),
+        ("C7a", "laptop", {}, []),
+        ("C7a", "laptop", {"penalty": "1e-3"}, ["λ = 0.0001"]),
+        ("C4w", "laptop", {"modulus": "13"}, ["p = 11"]),
+        ("C4a", "laptop", {"train_count": "100"}, ["half of the inputs"]),
+        ("C7d", "laptop", {}, []),
+        ("C7d", "laptop", {"strengths": "0.1,0.2"}, ["a λ below γ*(p−1)/p"]),
+        ("C7e", "laptop", {"width": "20"}, ["at least 2^{2k−2}(p−1) neurons"]),
+        ("C7f", "laptop", {"strengths": "1e-4,1e-5"}, ["a λ above the threshold"]),
+    ],
+)
+def test_claims_are_not_judged_outside_their_words(claim_id, preset, overrides, outside):
+    assert domain(claim_id, preset, **overrides) == outside
+
+
+def measured(rows: list[tuple[str, str, int, float]]) -> Measurements:
     frame = pl.DataFrame(
-        [("grokking", "sum-of-3", seed, None, metric, value) for metric, seed, value in rows],
+        [("grokking", setting, seed, None, metric, value) for setting, metric, seed, value in rows],
         schema={"arm": pl.String, "setting": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.String,
                 "value": pl.Float64},
         orient="row",
     )  # fmt: skip
-    found = known_delay(Measurements(frame, study.resolve("smoke", {})), 3).by_seed
+    return Measurements(frame, study.resolve("smoke", {}), setting_params=partial(study.resolve, "smoke", {}))
+
+
+@pytest.mark.parametrize(("claim_id", "setting"), [("C6d", "sum-of-2"), ("C6i", "sum-of-2-strong")])
+def test_a_network_that_memorises_for_ever_does_not_grok(claim_id, setting):
+    judge = study.claims[claim_id].judge
+    for generalised, verdict in ((1.0, "holds"), (0.0, "undecided")):
+        rows = [(setting, "log_ratio", seed, 0.8 + 0.01 * seed) for seed in range(4)]
+        rows += [(setting, "generalised", seed, generalised if seed else 1.0) for seed in range(4)]
+        assert judge(measured(rows)).verdict == verdict
+
+
+def test_c6k_needs_equal_counts():
+    with pytest.raises(NotMeasured, match="equal p and equal numbers"):
+        study.claims["C6k"].judge(
+            Measurements(
+                pl.DataFrame({"arm": ["equal-counts"]}),
+                study.resolve("smoke", {}),
+                setting_params=partial(study.resolve, "smoke", {"equal-4.train_count": "61"}),
+            )
+        )
+
+
+def test_a_delay_that_is_a_lower_bound_cannot_show_that_another_is_longer():
+    rows = [("sum-of-3", "log_ratio", 0, 0.5), ("sum-of-3", "log_ratio", 1, 0.7)]
+    rows += [("sum-of-3", "generalised", 0, 1.0), ("sum-of-3", "generalised", 1, 0.0)]
+    found = known_delay(measured(rows), 3).by_seed
     assert found[0] == 0.5
     assert math.isnan(found[1])

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from assay.lab import Judgement, Measurements, Values
 
 from . import theory, transformer_claims  # noqa: F401 (the claims on transformers register themselves)
+from .domains import about
 from .study import study
 
 EXACT = 1e-10
 _THEOREM = "Theorem 4.9"
+TRAINED_ARMS = ("full-data", "regularisation", "shuffled", "network", "weight-decay")
 
 
 def _exact(arm: str, metric: str, what: str, at: float = 1.0, tolerance: float = EXACT, **where: object):
@@ -36,8 +39,8 @@ _THEORY: dict[str, tuple[str, str, Callable[[Measurements], Judgement], str | No
             f"{_THEOREM}, Condition 4.8",
             _tiny("construction", "logit_deviation", "|f/γ* − (1[c = Σa] − 1/p)|", construction="polarisation"),
             None),
-    "C1c": ("no single neuron does better: an optimiser from random starts always ends at γ*",
-            "Lemma 4.10; block-coordinate ascent, 20 starts per seed",
+    "C1c": ("an optimiser of a single neuron ends at γ* from every random start",
+            "Lemma 4.10; block-coordinate ascent",
             lambda m: _odd(m, "ratio_low").named("J/γ* of the worst start").between(1, 1, tolerance=EXACT), None),
     "C1d": ("the expected margin is k!/((p−1)p^k) Σ ŵ(−j)Π û_l(j), for vectors of any mean",
             "Lemma C.14; against enumeration",
@@ -58,6 +61,13 @@ _THEORY: dict[str, tuple[str, str, Callable[[Measurements], Judgement], str | No
     "C1i": ("cos(Σa − c) has 2^k products of cos and sin, sin_ζ being phase −π/2", "Lemma 4.11",
             _tiny("identities", "expansion_deviation", "deviation", 1e-12),
             "cos(Σa) with 2^k terms, of which half vanish; sin_ζ as phase +π/2"),
+    "C1j": ("and from no start above γ*: no single neuron does better",
+            "Lemma 4.10; block-coordinate ascent",
+            lambda m: _odd(m, "ratio_high").named("J/γ* of the best start").at_most(1, tolerance=EXACT), None),
+    "C1k": ("nor does any trained network, at any step, where J comes close to its bound",
+            "Lemma C.5; trained networks, all arms",
+            lambda m: m.every("alignment_ratio", arm=TRAINED_ARMS).named("J/(γ*‖θ‖^{k+1})")
+            .at_most(1, tolerance=EXACT), None),
     "C2a": ("the best neuron is a pure cosine in each of its k+1 vectors", f"{_THEOREM}, Lemma 4.10",
             lambda m: _odd(m, "power").named("share of one frequency").at_least(1, tolerance=EXACT), None),
     "C2b": ("all k+1 vectors have the same length", f"{_THEOREM}, Lemma 4.10",
@@ -118,19 +128,34 @@ _TRAINED: list[tuple[str, Callable[[Measurements, str], Judgement]]] = [
     ("they occur almost evenly: largest over smallest weight at most 3",
      lambda m, s: _final(m, "frequency_ratio", s).named("largest/smallest weight").at_most(3)),
 ]  # fmt: skip
+_LIVE = (
+    "live neurons alone (norms above 10 % of the largest): the 5 % quantile of the share after training exceeds the "
+    "95 % quantile before",
+    lambda m, s: (
+        (_final(m, "power_low_live", s) - _start(m, "power_high", s)).named("quantile after − before").above(0)
+    ),
+)
+
+
+def _network_domain(k: int) -> dict[str, Any]:
+    domain = about(f"k{k}", half=True, terms=k)
+    domain["when"] = {f"k = {k} among the networks": lambda p: f"k{k}" in p.networks} | domain["when"]
+    return domain
+
+
 _LETTERS = iter("abcdefghijklmnopqrstuvwxyz")
-for _setting, _k in (("k3", 3), ("k4", 4), ("k5", 5)):
-    for _statement, _judge_network in _TRAINED:
+for _k in (3, 4, 5):
+    _ids = [f"C4{next(_LETTERS)}" for _ in _TRAINED] + [f"C2{'fgh'[_k - 3]}"]
+    for _id, (_statement, _judge_network) in zip(_ids, [*_TRAINED, _LIVE], strict=True):
 
         @study.claim(
-            f"C4{next(_LETTERS)}",
+            _id,
             f"k = {_k}: {_statement}",
             source={3: "Figures C.1, C.2", 4: "Figures 4.1, 4.2", 5: "Figures C.3, C.4"}[_k],
-            when={f"k = {_k} among the networks": lambda p, s=_setting: s in p.networks},
-            setting=_setting,
+            **_network_domain(_k),
         )
         def trained(
-            m: Measurements, s: str = _setting, judge: Callable[[Measurements, str], Judgement] = _judge_network
+            m: Measurements, s: str = f"k{_k}", judge: Callable[[Measurements, str], Judgement] = _judge_network
         ) -> Judgement:
             return judge(m, s)
 
@@ -166,8 +191,28 @@ _FULL = {
             lambda m: _full(m, "full_margin_ratio", "full-norm").named("smallest margin/γ*").at_least(0.8)),
 }  # fmt: skip
 FULL = ("full-k3", "full-k2", "full-norm")
+_DOMAINS: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("C2d", "C2e", "C4z"), about("k3", half=True, terms=3)),
+    **dict.fromkeys(("C3f", "C4v"), about("full-k3", terms=3, modulus=7)),
+    "C4w": about("full-k2", terms=2, modulus=11),
+    "C4x": about("full-norm", terms=2, modulus=23, regulariser="norm"),
+    "C7a": about("full-k3", terms=3, modulus=7, penalty=1e-4, regulariser="sum"),
+    "C7b": about("full-k2", terms=2, modulus=11),
+    "C7c": about("full-norm", terms=2, modulus=23, regulariser="norm"),
+}
 for _id, (_statement, _source, _judge) in _FULL.items():
-    study.claim(_id, _statement, source=_source)(_judge)
+    study.claim(_id, _statement, source=_source, **_DOMAINS.get(_id, {}))(_judge)
+
+
+def _enough_neurons(p: Any) -> bool:
+    return p.width is None or p.width >= theory.required_width(p.modulus, p.terms)
+
+
+_SUM = about("full-k3", regulariser="sum")["when"]
+_BELOW = _SUM | {
+    "a λ below γ*(p−1)/p": lambda p: min(p.strengths) < theory.vanishing_penalty(p.modulus, p.terms),
+    "at least 2^{2k−2}(p−1) neurons": _enough_neurons,
+}
 
 
 def _below_threshold(m: Measurements) -> list[float]:
@@ -189,6 +234,8 @@ def _strength(m: Measurements, metric: str, strength: float) -> Values:
     "no limit is needed: the normalised margin is near γ* at every λ below γ*(p−1)/p, at least 0.95 of it",
     source="Lemma 4.7, sharpened: a closed form of the minimiser on D_p",
     printed="γ_λ → γ* as λ → 0",
+    when=_BELOW,
+    setting="full-k3",
 )
 def every_strength(m: Measurements) -> Judgement:
     worst = _worst_over_strengths(m, lambda s: _strength(m, "full_margin_ratio", s), min, "smallest margin/γ*, worst λ")
@@ -199,6 +246,8 @@ def every_strength(m: Measurements) -> Judgement:
     "C7e",
     "training reaches the global minimum of the regularised objective, known in closed form, within 1 %",
     source="Derived from Lemma 4.7 and Theorem 4.9",
+    when=_BELOW,
+    setting="full-k3",
 )
 def global_minimum(m: Measurements) -> Judgement:
     def ratio(s: float) -> Values:
@@ -211,7 +260,7 @@ def global_minimum(m: Measurements) -> Judgement:
     "C7f",
     "from λ = γ*(p−1)/p on the zero network is best: at the largest λ the norm vanishes",
     source="Derived, the other side of C7d",
-    when={"a λ above the threshold": lambda p: max(p.strengths) >= theory.vanishing_penalty(p.modulus, p.terms)},
+    when=_SUM | {"a λ above the threshold": lambda p: max(p.strengths) >= theory.vanishing_penalty(p.modulus, p.terms)},
     setting="full-k3",
 )
 def vanishes(m: Measurements) -> Judgement:
@@ -243,4 +292,5 @@ def _at_two(m: Measurements) -> Judgement:
 
 
 for _id, (_statement, _source, _judge) in _CONTROLS.items():
-    study.claim(_id, _statement, source=_source)(_judge)
+    _domain = about("k3-decay", regulariser="decay") if _id == "N1" else {}
+    study.claim(_id, _statement, source=_source, **_domain)(_judge)

@@ -23,7 +23,7 @@ _BLUE, _RED = "#3366aa", "#c0392b"
 
 def _words(m: Measurements, setting: str) -> str:
     params = m.params_of(setting)
-    decay = ", weight decay 1" if setting.endswith("strong") else ""
+    decay = f", weight decay {params.decay:g}" if setting.endswith("strong") else ""
     return f"k = {params.terms}, p = {params.modulus}{decay}"
 
 
@@ -116,9 +116,9 @@ def _frequencies(m: Measurements, setting: str) -> alt.HConcatChart:
 
 @study.figure(
     "heads",
-    caption="Figures 4.3, C.5 and C.6: E W^K W^{Qᵀ} Eᵀ of heads of a one-layer transformer on the number tokens, "
+    caption="Figures 4.3, C.5 and C.6: E W^K W^{Qᵀ} Eᵀ of heads of the first layer on the number tokens, "
     "centred (keys up, queries across), and below it the power of its modes. Left: before training. Then heads after "
-    "training with weight decay 1 (k = 2; at the source's sizes k = 3), the last with decay 1e-3.",
+    "training with strong weight decay (k = 2; at the source's sizes k = 3), the last with the source's.",
 )
 def heads(m: Measurements) -> alt.HConcatChart:
     arm, strong, weak = "grokking", STRONG, "sum-of-2"
@@ -127,7 +127,7 @@ def heads(m: Measurements) -> alt.HConcatChart:
     tables = [("untrained", m.array("untrained heads", arm=arm, setting=strong)[0, 0])]
     trained = m.array("heads", arm=arm, setting=strong)[0]
     tables += [(f"head {i + 1}", trained[i]) for i in range(min(2, len(trained)))]
-    tables.append(("decay 1e-3", m.array("heads", arm=arm, setting=weak)[0, 0]))
+    tables.append((f"decay {m.params_of(weak).decay:g}", m.array("heads", arm=arm, setting=weak)[0, 0]))
     return alt.hconcat(*(_head(title, table) for title, table in tables)).resolve_scale(color="independent")
 
 
@@ -239,8 +239,9 @@ def _margins(m: Measurements, arm: str, setting: str) -> alt.LayerChart:
 
 @study.figure(
     "regularisation",
-    caption="All inputs, k = 3, p = 7, penalty λΣ‖θ_i‖^4. Left: normalised margin of the trained network over γ*, per "
-    "seed; theory has 1 at every λ left of the dashed line, γ*(p−1)/p, and the zero network right of it (drawn as 0). "
+    caption="All inputs (setting full-k3), penalty λΣ‖θ_i‖^{k+1}. Left: normalised margin of the trained network, per "
+    "seed, over γ*; theory has 1 at every λ left of the dashed line, γ*(p−1)/p, and the zero network right of it (at "
+    "0). "
     "Right: the objective reached (dots) and its global minimum in closed form (line).",
 )
 def regularisation(m: Measurements) -> alt.HConcatChart:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from assay import lab
 from assay.methods.modular_margin import CONSTRUCTIONS, neuron_expected_margin
-from assay.probes.fourier import logit_fourier
-from assay.probes.grokking import grokking_delay
 
 from . import theory
-from .learners import Network, Recipe, look
-from .measures import attention_shares, margin_ratios, mirrored, share_correct, sparsity
 from .problem import ModularAddition
-from .transformer import Transformer, TransformerRecipe, correct
+from .trainings import network_bytes, train_network, train_transformer, transformer_bytes
 
 CASES = ("3-2", "5-2", "7-2", "11-2", "13-2", "3-3", "5-3", "7-3", "11-3", "3-4", "5-4", "7-4", "3-5", "5-5", "3-6",
          "9-2", "9-3", "15-2")  # fmt: skip
 ASCENTS = ("7-2", "11-2", "7-3", "11-3", "7-4", "11-4", "5-5")
-SMALL = 20_000  # inputs up to which the whole spectrum of the logits is measured
 IDENTITIES = ((5, 2), (5, 3), (7, 3), (5, 4), (3, 5))
+MOST_INPUTS = 2**24  # a split holds a permutation of all p^k inputs per seed
+MOST_WEIGHTS = 2**24  # of one network
+MOST_ACTIVATIONS = 2**26  # of a full batch
 
 
 def pair(case: str) -> tuple[int, int]:
@@ -33,20 +31,26 @@ def pair(case: str) -> tuple[int, int]:
 
 
 class Params(lab.Params):
+    """Every named setting fixes ``learner``, ``modulus``, ``terms``, ``steps`` and, of networks, ``penalty``; change
+    these as ``k3.modulus=31``."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
     cases: tuple[str, ...] = Field(CASES, min_length=1, description="pairs p-k whose networks are checked on all p^k")
     ascents: tuple[str, ...] = Field(
         ASCENTS, min_length=1, description="pairs p-k at which single neurons are optimised"
     )
     starts: int = Field(20, ge=1, description="random starts per seed of that optimisation")
-    modulus: int = Field(23, ge=3, description="p, odd")
-    terms: int = Field(3, ge=2, description="k, the number of inputs")
+    learner: Literal["network", "transformer"] = Field("network", description="what a setting trains; not for --set")
+    modulus: int = Field(23, ge=3, description="p, odd for networks; set it per setting, as k3.modulus=31")
+    terms: int = Field(3, ge=2, description="k, the number of inputs; set it per setting, as k3.terms=4")
     width: int | None = Field(None, ge=1, description="neurons m (none: 2^{2k−2}(p−1))")
     train_count: int | None = Field(None, ge=2, description="training inputs (none: half of them)")
     whole: bool = Field(False, description="train on all p^k inputs, in full batches")
-    steps: int = Field(2500, ge=10, description="updates")
+    steps: int = Field(2500, ge=10, description="updates; set them per setting, as k3.steps=500")
     rate: float = Field(1e-2, gt=0, description="Adam's rate")
     batch: int = Field(512, ge=1, description="batch size where the data are split")
-    penalty: float = Field(0.02, ge=0, description="λ")
+    penalty: float = Field(0.02, ge=0, description="λ; set it per setting, as k3.penalty=0.01")
     regulariser: Literal["norm", "sum", "decay"] = Field("norm", description="λ‖θ‖, λΣ‖θ_i‖^{k+1}, or weight decay")
     looks: int = Field(25, ge=1, description="times that a training network is looked at")
     points: int = Field(4096, ge=16, description="training inputs on which margins are followed")
@@ -66,12 +70,12 @@ class Params(lab.Params):
     every: int = Field(25, ge=1, description="steps between looks at a transformer")
     checked: int = Field(1024, ge=16, description="training and validation inputs of such a look")
 
-    @field_validator("modulus")
+    @field_validator("strengths")
     @classmethod
-    def _odd(cls, modulus: int) -> int:
-        if modulus % 2 == 0:
-            raise ValueError("p must be odd, since at even p the frequency p/2 is its own conjugate")
-        return modulus
+    def _positive(cls, strengths: tuple[float, ...]) -> tuple[float, ...]:
+        if min(strengths) <= 0 or len(set(strengths)) < len(strengths):
+            raise ValueError("every λ must be positive and occur once")
+        return strengths
 
     @field_validator("cases", "ascents")
     @classmethod
@@ -88,13 +92,28 @@ class Params(lab.Params):
 
     @model_validator(mode="after")
     def _fits(self) -> Params:
-        if self.train_count is not None and self.train_count >= self.modulus**self.terms:
+        inputs = self.modulus**self.terms if self.terms <= 24 else MOST_INPUTS + 1
+        if inputs > MOST_INPUTS:
+            raise ValueError(f"{self.modulus}^{self.terms} inputs are more than the {MOST_INPUTS} that are kept here")
+        if self.train_count is not None and self.train_count >= inputs:
             raise ValueError(
                 f"{self.train_count} training inputs leave none of {self.modulus}^{self.terms} for testing"
             )
+        if self.learner == "network":
+            self._network_fits(inputs)
         return self
 
+    def _network_fits(self, inputs: int) -> None:
+        if self.modulus % 2 == 0:
+            raise ValueError("p must be odd for networks, since at even p the frequency p/2 is its own conjugate")
+        width = self.width or 2 ** (2 * self.terms - 2) * (self.modulus - 1)
+        if (self.terms + 1) * self.modulus * width > MOST_WEIGHTS:
+            raise ValueError(f"{width} neurons have more than {MOST_WEIGHTS} weights; give a smaller width")
+        if self.whole and inputs * width > MOST_ACTIVATIONS:
+            raise ValueError(f"{width} neurons on {inputs} inputs at once are more than {MOST_ACTIVATIONS} activations")
 
+
+_TRANSFORMERS: dict[str, Any] = dict(learner="transformer")
 SETTINGS: dict[str, dict[str, Any]] = {
     "full-k3": dict(terms=3, modulus=7, whole=True, regulariser="sum", penalty=1e-4, rate=5e-3, steps=1500),
     "full-k2": dict(terms=2, modulus=11, whole=True, regulariser="sum", penalty=1e-4, rate=1e-2, steps=2500),
@@ -103,17 +122,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "k4": dict(terms=4, modulus=11, width=320, penalty=0.05, steps=3000),
     "k5": dict(terms=5, modulus=7, width=512, penalty=0.05, steps=3000),
     "k3-decay": dict(terms=3, modulus=23, regulariser="decay", penalty=0.005, steps=2000),
-    "sum-of-2": dict(terms=2, modulus=59, steps=2000),
-    "sum-of-2-strong": dict(terms=2, modulus=59, steps=3000, decay=1.0),
-    "sum-of-3": dict(terms=3, modulus=17, steps=2500),
-    "sum-of-4": dict(terms=4, modulus=11, steps=2000),
-    "sum-of-5": dict(terms=5, modulus=7, steps=2250),
-    "equal-3": dict(terms=3, modulus=11, train_count=665, steps=1000),
-    "equal-4": dict(terms=4, modulus=11, train_count=665, steps=1000),
-    "heads-3": dict(terms=3, modulus=61, steps=8000),
-    "heads-4": dict(terms=4, modulus=31, steps=8000),
-    "heads-5": dict(terms=5, modulus=17, steps=8000),
-    "heads-3-strong": dict(terms=3, modulus=61, steps=8000, decay=1.0),
+    "sum-of-2": dict(**_TRANSFORMERS, terms=2, modulus=59, steps=2000),
+    "sum-of-2-strong": dict(**_TRANSFORMERS, terms=2, modulus=59, steps=3000, decay=1.0),
+    "sum-of-3": dict(**_TRANSFORMERS, terms=3, modulus=17, steps=2500),
+    "sum-of-4": dict(**_TRANSFORMERS, terms=4, modulus=11, steps=2000),
+    "sum-of-5": dict(**_TRANSFORMERS, terms=5, modulus=7, steps=2250),
+    "equal-3": dict(**_TRANSFORMERS, terms=3, modulus=11, train_count=665, steps=1000),
+    "equal-4": dict(**_TRANSFORMERS, terms=4, modulus=11, train_count=665, steps=1000),
+    "heads-3": dict(**_TRANSFORMERS, terms=3, modulus=61, steps=8000),
+    "heads-4": dict(**_TRANSFORMERS, terms=4, modulus=31, steps=8000),
+    "heads-5": dict(**_TRANSFORMERS, terms=5, modulus=17, steps=8000),
+    "heads-3-strong": dict(**_TRANSFORMERS, terms=3, modulus=61, steps=8000, decay=1.0),
 }  # fmt: skip
 GROKKING = tuple(name for name in SETTINGS if name.startswith("sum-of-"))
 HEADS = tuple(name for name in SETTINGS if name.startswith("heads-"))
@@ -123,7 +142,7 @@ _tiny = dict(steps=30)
 study = lab.Study(
     "fourier-circuits",
     title="Fourier circuits in modular addition",
-    question="Which features does a network learn for a sum of k numbers mod p, and why Fourier features?",
+    question="When a network adds k numbers mod p, what do its neurons and heads compute, and what makes it periodic?",
     source="Dissertation, chapter 4 and appendix C",
     params=Params,
     settings=SETTINGS,
@@ -144,7 +163,8 @@ study = lab.Study(
         ),
         "laptop": lab.Preset(
             seeds=8, cost="5 min",
-            fewer={"regularisation": 5, "network": 5, "weight-decay": 3, "grokking": 5, "equal-counts": 4},
+            fewer={"construction": 4, "regularisation": 5, "network": 5, "weight-decay": 3, "grokking": 5,
+                   "equal-counts": 4},
         ),
         "paper": lab.Preset(
             seeds=3, cost="25 min on a GPU", networks=("k3", "k4", "k5"), arms=("attention",), batch=1024, dim=128,
@@ -164,7 +184,7 @@ study = lab.Study(
 )  # fmt: skip
 
 EXACT: dict[str, Any] = dict(dtype="float64", tolerance=1e-8)
-_DATA = ("modulus", "terms", "train_count", "whole", "batch", "steps")
+_DATA = ("learner", "modulus", "terms", "train_count", "whole", "batch", "steps")
 _NETWORK = (*_DATA, "width", "rate", "penalty", "regulariser", "looks", "points")
 _TRANSFORMER = (*_DATA, "dim", "heads", "head_dim", "layers", "mlp", "dropout", "layernorm", "positions", "form",
                 "decay", "transformer_rate", "every", "checked")  # fmt: skip
@@ -244,66 +264,33 @@ def identities(params, seeds, record):
                sum_elsewhere_high=float(sums[1:].max()))  # fmt: skip
 
 
-def _problem(params: Any) -> ModularAddition:
-    return ModularAddition(params.modulus, params.terms)
+def _only(learner: str, size: Callable[[Any], float]) -> Callable[[Any], float]:
+    """The bytes of a step, refusing a setting whose learner was changed to the other kind."""
+
+    def working_set(params: Any) -> float:
+        if params.learner != learner:
+            raise lab.UserError(f"this arm trains a {learner}, so learner={params.learner} is not allowed")
+        return size(params)
+
+    return working_set
 
 
-def _network_bytes(params: Any) -> float:
-    width = params.width or theory.required_width(params.modulus, params.terms)
-    batch = params.modulus**params.terms if params.whole else params.batch
-    return 4.0 * width * (4 * batch + 4 * (params.terms + 1) * params.modulus)
-
-
-def _train_network(
-    params: Any, seeds: Any, record: Any, *, penalty: float | None = None, shuffle: bool = False
-) -> None:
-    """Train, follow margins and spectra, and record them; the last network is also read on all inputs."""
-    problem = _problem(params)
-    count = problem.size if params.whole else params.train_count or problem.size // 2
-    train, test = problem.split(seeds, count)
-    width = params.width or theory.required_width(problem.p, problem.k)
-    recipe = Recipe(
-        params.steps, params.rate, params.penalty if penalty is None else penalty, params.regulariser,
-        batch=None if params.whole else params.batch, every=max(1, params.steps // params.looks),
-    )  # fmt: skip
-    labels = None
-    if shuffle:
-        labels = problem.labels(problem.inputs(train)).gather(1, seeds.permutation("shuffled labels", count))
-    for step, network in recipe.train(problem, Network.initial(problem, width, seeds), train, seeds, labels):
-        seen = look(problem, network, train[:, : params.points])
-        unseen = look(problem, network, test[:, : params.points]) if test.shape[1] else seen
-        record(step=step, train_accuracy=seen.accuracy, test_accuracy=unseen.accuracy, loss=seen.loss,
-               **margin_ratios(network, seen))  # fmt: skip
-        if step in (0, params.steps):
-            record(step=step, **sparsity(network))
-            report = theory.neuron_report(network.U, network.W)
-            for name in ("power", "norm", "frequency"):
-                record.array(name, getattr(report, name).float(), step=step)
-    everything = look(problem, network, torch.cat([train, test], 1))
-    found = margin_ratios(network, everything)
-    record(full_margin_ratio=found["margin_ratio"], full_mean_margin_ratio=found["mean_margin_ratio"],
-           full_accuracy=everything.accuracy, full_alignment_ratio=found["alignment_ratio"],
-           least_margin=everything.least_margin, norm=network.squares.pow((problem.k + 1) / 2).sum(1).pow(
-               1 / (problem.k + 1)), objective=everything.loss + recipe.cost(network).double())  # fmt: skip
-    if problem.size <= SMALL:
-        pairs = zip(network.U.double().cpu(), network.W.double().cpu(), strict=True)
-        record(logit_share=[logit_fourier(partial(theory.network_logits, u, w), problem.p, problem.k).share
-                            for u, w in pairs])  # fmt: skip
-    record.array("inputs", network.U[:, 0])
+_network_bytes = _only("network", network_bytes)
+_transformer_bytes = _only("transformer", transformer_bytes)
 
 
 @study.arm("full-data", over={"setting": ["full-k3", "full-k2", "full-norm"]}, uses=_NETWORK, tolerance=0.05,
            working_set=_network_bytes)  # fmt: skip
 def full_data(params, seeds, record, *, setting):
     """Networks trained on all inputs, as in the theory."""
-    _train_network(params, seeds, record)
+    train_network(params, seeds, record)
 
 
 @study.arm("regularisation", over={"setting": ["full-k3"], "strength": lambda p: p.strengths}, uses=_NETWORK,
            tolerance=0.05, working_set=_network_bytes)  # fmt: skip
 def regularisation(params, seeds, record, *, setting, strength):
     """The same at several λ, beside the global minimum in closed form."""
-    _train_network(params, seeds, record, penalty=strength)
+    train_network(params, seeds, record, penalty=strength)
     record(optimum=theory.regularised_optimum(params.modulus, params.terms, strength),
            gap=theory.regularised_gap(params.modulus, params.terms, strength))  # fmt: skip
 
@@ -311,78 +298,37 @@ def regularisation(params, seeds, record, *, setting, strength):
 @study.arm("shuffled", over={"setting": ["full-k2"]}, uses=_NETWORK, tolerance=0.05, working_set=_network_bytes)
 def shuffled(params, seeds, record, *, setting):
     """All inputs with labels in a random order: nothing periodic is left to learn."""
-    _train_network(params, seeds, record, shuffle=True)
+    train_network(params, seeds, record, shuffle=True)
 
 
 @study.arm("network", over={"setting": lambda p: p.networks}, uses=_NETWORK, tolerance=0.05,
            working_set=_network_bytes)  # fmt: skip
 def network(params, seeds, record, *, setting):
     """Networks trained on half of the inputs with the penalty λ‖θ‖."""
-    _train_network(params, seeds, record)
+    train_network(params, seeds, record)
 
 
 @study.arm("weight-decay", over={"setting": ["k3-decay"]}, uses=_NETWORK, tolerance=0.05, working_set=_network_bytes)
 def weight_decay(params, seeds, record, *, setting):
     """The same with decoupled weight decay in place of the penalty."""
-    _train_network(params, seeds, record)
-
-
-def _transformer_bytes(params: Any) -> float:
-    length = params.terms + 1
-    inner = params.heads * params.head_dim
-    return (
-        4.0
-        * params.batch
-        * (4 * params.dim + 3 * params.mlp + length * (2 * inner + 2 * params.heads))
-        * (1 if params.layers == 1 and not params.dropout else length)
-    )
-
-
-def _train_transformer(params: Any, seeds: Any, record: Any) -> None:
-    """Train, follow both accuracies, and record the delay and what the heads look like."""
-    problem = _problem(params)
-    model = Transformer(params.dim, params.heads, params.head_dim, params.layers, params.mlp, params.dropout,
-                        params.layernorm, params.positions, params.form)  # fmt: skip
-    train, validation = problem.split(seeds, params.train_count or problem.size // 2)
-    start = model.initial(problem, seeds)
-    recipe = TransformerRecipe(params.steps, params.transformer_rate, params.decay, params.batch, every=params.every)
-    history = []
-    seen, unseen = train[:, : params.checked], validation[:, : params.checked]
-    for step, weights in recipe.train(model, problem, start, train, seeds):
-        rights = correct(model, problem, weights, unseen)
-        accuracies = correct(model, problem, weights, seen).double().mean(1), rights.double().mean(1)
-        history.append((step, *(values.tolist() for values in accuracies)))
-        record(step=step, train_accuracy=accuracies[0], validation_accuracy=accuracies[1])
-    for threshold, suffix in ((0.99, ""), (0.9, "_at_90")):
-        delays = [grokking_delay([(step, a[i], b[i]) for step, a, b in history], threshold) for i in range(len(seeds))]
-        found = {"log_ratio": [d.log_ratio for d in delays], "train_step": [d.train_step for d in delays],
-                 "validation_step": [d.validation_step for d in delays],
-                 "generalised": [float(not d.validation_censored) for d in delays]}  # fmt: skip
-        record(**{name + suffix: values for name, values in found.items()})
-    if problem.k == 2:
-        known = mirrored(problem, train, unseen)
-        record(mirrored_accuracy=share_correct(rights, known), unmirrored_accuracy=share_correct(rights, ~known),
-               mirrored_share=known.double().mean(1))  # fmt: skip
-    record(**attention_shares(model, problem, start, weights, seeds))
-    record.array("heads", model.head_tables(weights, problem.p)[:, :4])
-    record.array("untrained heads", model.head_tables(start, problem.p)[:, :4])
+    train_network(params, seeds, record)
 
 
 @study.arm("grokking", over={"setting": GROKKING}, uses=_TRANSFORMER, tolerance=0.05, working_set=_transformer_bytes)
 def grokking(params, seeds, record, *, setting):
     """Transformers on half of the inputs: when do they fit, and when do they generalise?"""
-    _train_transformer(params, seeds, record)
+    train_transformer(params, seeds, record)
 
 
 @study.arm("equal-counts", over={"setting": ["equal-3", "equal-4"]}, uses=_TRANSFORMER, tolerance=0.05,
            working_set=_transformer_bytes)  # fmt: skip
 def equal_counts(params, seeds, record, *, setting):
     """The same p and the same number of training inputs for both k."""
-    _train_transformer(params, seeds, record)
+    train_transformer(params, seeds, record)
 
 
 @study.arm("attention", over={"setting": HEADS}, uses=_TRANSFORMER, optional=True, tolerance=0.05,
            working_set=_transformer_bytes)  # fmt: skip
 def attention(params, seeds, record, *, setting):
     """One-layer transformers at the source's sizes, for the shape of their heads."""
-    _train_transformer(params, seeds, record)
+    train_transformer(params, seeds, record)
