@@ -29,6 +29,7 @@ from assay.methods.granularity import (
     swap_head,
     tree_level,
 )
+from assay.methods.granularity.readout import strictly_right
 
 TREE = LabelTree.from_paths([
     ("tabby", "cat", "mammal", "animal"), ("siamese", "cat", "mammal", "animal"), ("beagle", "dog", "mammal", "animal"),
@@ -155,6 +156,10 @@ def test_report_tells_good_labels_from_bad():
     wild = granularity_report(random_ids(coarse, 4, generator=generator()), points)
     assert wild.advice == "harmful"
     assert wild.purity < 0.7
+    assert wild.open_share > 0.9
+    assert granularity_report(random_ids(coarse, 4, generator=generator())).advice == "harmful"  # without neighbours
+    united = granularity_report(LabelHierarchy("united", blob % 2, coarse), points)
+    assert (united.open_share, united.advice) == (pytest.approx(1), "harmful")
     tame = granularity_report(random_ids(coarse, 2, generator=generator(), within=True), points)
     assert tame.advice == "unlikely"
     assert "random split" in tame.warnings[0]
@@ -165,6 +170,21 @@ def test_report_tells_good_labels_from_bad():
     assert "samples" in str(few)
     same = granularity_report(LabelHierarchy("coarse", coarse, coarse))
     assert "no finer" in same.warnings[0]
+
+
+def test_impure_labels_are_risky_until_they_mix_like_random_ones():
+    points, blob, coarse = blobs()
+    fine = blob.clone()
+    fine[0] = 2  # one of 120 samples lies in a class of the other coarse one
+    nearly = granularity_report(LabelHierarchy("nearly", fine, coarse), points)
+    assert nearly.advice == "risky"
+    assert nearly.purity == pytest.approx(119 / 120)
+    assert "share a fine class" in nearly.warnings[0]
+    assert 0 < nearly.open_share < 0.1
+    assert granularity_report(LabelHierarchy("nearly", fine, coarse), points, most_open=0.01).advice == "harmful"
+    blind = clusters_of_all(points[:, 1:3], coarse, 3, seed=0)  # unites the two blobs that these axes do not tell
+    assert granularity_report(blind, points).advice == "risky"
+    assert granularity_report(LabelHierarchy("one", blob, torch.zeros_like(blob))).open_share == 0
 
 
 def test_chance_is_the_mean_over_shuffles():
@@ -195,6 +215,8 @@ def test_report_refuses():
         granularity_report(LabelHierarchy("blobs", blob, coarse), points[:5])
     with pytest.raises(ValueError, match="at least 1"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points, neighbours=0)
+    with pytest.raises(ValueError, match="most_open"):
+        granularity_report(LabelHierarchy("blobs", blob, coarse), points, most_open=0)
 
 
 QUICK = FineToCoarse(Stage(4, 32, 0.3), rates=(0.5, 1.0))
@@ -244,6 +266,44 @@ def test_retraining_is_the_transfer_with_coarse_labels():
     report = fine_to_coarse(small_model(), inputs, hierarchy.fine, hierarchy.coarse, pretrain=Stage(1, 64), **given)
     assert set(report.fine.validation) == {0.05 / 4 * m for m in (0.25, 1.0, 4.0)}
     assert report.fine.rate in report.fine.validation
+
+
+class Undecided(nn.Module):
+    """Every fine class gets the same logit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return 0 * self.head(inputs)
+
+
+def test_ties_under_the_maximum_are_errors():
+    inputs, hierarchy, validation, test = problem(60)
+    method = FineToCoarse(Stage(1, 32), readout="max")
+    score = method.transfer(Undecided(), inputs, hierarchy, validation=validation, test=test, seed=0)
+    assert score.accuracy == 0
+    scores = torch.tensor([[1.0, 1.0], [2.0, 1.0], [math.nan, 0.0], [0.0, -math.inf], [2.0, 1.0]])
+    assert strictly_right(scores, torch.tensor([0, 0, 0, 1, 2])).tolist() == [False, True, False, False, False]
+
+
+def test_with_the_maximum_retraining_has_one_stage_as_well():
+    inputs, hierarchy, validation, test = problem()
+    given = {"validation": validation, "test": test, "seed": 3}
+    method = FineToCoarse(Stage(4, 32, 0.3), readout="max", rates=(0.5, 1.0))
+    report = method.run(small_model(), inputs, hierarchy, **given)
+    once = method.pretrained(small_model(), inputs, hierarchy.coarse, seed=3)
+    assert report.retrain.accuracy == float((once(test[0]).argmax(-1) == test[1]).double().mean())
+    assert (report.fine.rate, report.retrain.rate) == (None, None)
+    assert set(report.onepass.validation) == {0.15, 0.3}
+
+
+def test_a_probe_searches_around_its_own_rate():
+    inputs, hierarchy, validation, test = problem(60)
+    method = FineToCoarse(Stage(1, 32, 0.3), readout="probe", rates=(0.5, 1.0))
+    score = method.transfer(small_model(), inputs, hierarchy, validation=validation, test=test, seed=0)
+    assert set(score.validation) == {0.05, 0.1}
 
 
 def test_the_finetuning_stage_takes_a_quarter_by_default():

@@ -1,7 +1,8 @@
 """A bias that falls with its neuron's movement: b −= ρ‖Δw‖ after every optimizer step.
 
-It keeps units silent on noise without punishing slow units more than fast ones, as a bias decay at a fixed rate would.
-A tool of the theory, for experiments; nothing uses it unless it is attached.
+A unit pays in proportion to what it learned: its threshold keeps ahead of the noise in its weights, and a unit that
+hardly moves, say because its feature is rare, hardly pays. A tool of the theory, for experiments; nothing uses it
+unless it is attached.
 """
 
 from __future__ import annotations

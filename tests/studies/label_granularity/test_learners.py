@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from assay.methods.granularity import max_readout
-from assay.studies.label_granularity.dynamics import Detectors, firing_counts, labels_of, residual_for
+from assay.studies.label_granularity.dynamics import Detectors, firing_counts, labels_of, residual_for, rule_report
 from assay.studies.label_granularity.invariants import invariants_over
 from assay.studies.label_granularity.learners import (
     Initialisation,
@@ -100,6 +100,36 @@ def test_members_of_a_detector_set_move_alike_and_others_not_at_all(labels):
     assert float(detectors.spread(disturbed).max()) > 0.05
 
 
+def test_the_least_change_is_that_of_one_detector():
+    init = replace(INIT, neurons=4000)
+    start = init.draw(SEEDS, 6, PRUNED).network
+    detectors = Detectors.at(start, PRUNED, "fine", init)
+    *_, (_, _, update) = Training(PRUNED).run(start, SEEDS, 3, residual_for("fine", PRUNED))
+    assert float(detectors.least_change(start, update.network).min()) >= 0
+    seed, c, r = detectors.subclass.any(-1).nonzero()[0].tolist()
+    weights = update.network.weights.clone()
+    weights[seed, c, r, PRUNED.subclass(c // 3, c % 3)] -= 2e-4
+    lowered = replace(update.network, weights=weights)
+    found = detectors.least_change(update.network, lowered)
+    assert float(found[seed]) < -1e-6
+    assert float(found[1 - seed]) == 0
+    means = [after - before for after, before in zip(detectors.responses(lowered),
+                                                     detectors.responses(update.network), strict=True)]  # fmt: skip
+    assert float(found[seed]) < 5 * float(min(change[seed] for change in means))  # the mean hides most of it
+
+
+def test_the_report_of_the_rule_counts_the_better_constant():
+    problem = replace(PRUNED, distractors=4, faint=(0.9, 1.0))
+    start = INIT.draw(SEEDS, 2, problem).network
+    *_, (_, _, update) = Training(problem).run(start, SEEDS, 10, residual_for("coarse", problem))
+    hard = problem.sample(SEEDS, "hard", 20, hard=True)
+    report = rule_report(update.network, hard, problem)
+    share = errors(update.network.outputs(hard.patches), hard.superclass)
+    torch.testing.assert_close(report["constant_agreement"], torch.maximum(share, 1 - share))
+    assert bool((report["constant_agreement"] >= 0.5).all())
+    assert bool((report["rule_agreement"] >= 0.9).all())
+
+
 def test_compact_batches_train_like_whole_ones():
     """Noise patches fire on nothing, so that leaving them out changes no update."""
     problem = replace(PRUNED, noise=0.0)
@@ -155,8 +185,11 @@ def test_twin_labels(labels):
 def test_refusals():
     with pytest.raises(ValueError, match="ρ ≥ 0"):
         TheorySGD(0.1, -0.1)
+    hard = SMALL.sample(SEEDS, "hard", 2, hard=True)
+    residual = cross_entropy_residual(hard.superclass, 2)
     with pytest.raises(ValueError, match="allowed explicitly"):
-        Training(SMALL).batch(SEEDS, 0, hard=True)
-    assert Training(SMALL, allow_hard=True).batch(SEEDS, 0, hard=True).hard
+        TheorySGD().step(random_network(2), hard, residual, SMALL.patches)
+    allowed = TheorySGD(allow_hard=True).step(random_network(2), hard, residual, SMALL.patches)
+    assert float(allowed.movement.abs().max()) > 0
     with pytest.raises(ValueError, match="positive"):
         Initialisation(0)

@@ -19,6 +19,15 @@ def sum_readout(logits: Tensor, fine_to_coarse: Tensor) -> Tensor:
     return _over_members(logits, fine_to_coarse, lambda members: members.logsumexp(-1))
 
 
+def strictly_right(scores: Tensor, labels: Tensor) -> Tensor:
+    """Whether the right class is strictly above all others: (n, classes), (n,) -> (n,). Ties, NaN and classes without
+    a score are errors."""
+    places = labels.clamp(max=scores.shape[-1] - 1).unsqueeze(-1)
+    own = scores.gather(-1, places).squeeze(-1)
+    others = scores.scatter(-1, places, -torch.inf).amax(-1)
+    return (labels < scores.shape[-1]) & (own > others)
+
+
 def _over_members(logits: Tensor, fine_to_coarse: Tensor, pool) -> Tensor:  # type: ignore[no-untyped-def]
     if fine_to_coarse.shape != logits.shape[-1:]:
         raise ValueError(f"{logits.shape[-1]} fine logits need a coarse class each, not {tuple(fine_to_coarse.shape)}")

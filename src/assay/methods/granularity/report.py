@@ -15,7 +15,8 @@ from .hierarchies import LabelHierarchy
 class GranularityReport:
     """``purity`` and ``conditional_entropy`` (bits of the coarse label that the fine one leaves open) tell alignment;
     ``consistency`` is the share of a sample's nearest neighbours with its own fine label, ``chance`` its mean over
-    shuffles of the fine labels within coarse classes. ``advice`` is ``likely``, ``unlikely`` or ``harmful``."""
+    shuffles of the fine labels within coarse classes. ``advice`` is ``likely``, ``unlikely``, ``risky`` (some classes
+    mix coarse ones) or ``harmful`` (the labels mix them like random ones)."""
 
     name: str
     classes: int
@@ -24,10 +25,16 @@ class GranularityReport:
     median: float
     purity: float
     conditional_entropy: float
+    coarse_entropy: float
     consistency: float | None
     chance: float | None
     warnings: tuple[str, ...]
     advice: str
+
+    @property
+    def open_share(self) -> float:
+        """H(coarse | fine)/H(coarse): 0 for aligned labels, about 1 for random ones."""
+        return self.conditional_entropy / self.coarse_entropy if self.coarse_entropy else 0.0
 
     @property
     def lift(self) -> float | None:
@@ -52,14 +59,19 @@ def granularity_report(
     neighbours: int = 5,
     least: int = 20,
     least_lift: float = 0.05,
+    most_open: float = 0.9,
     rows: int = 5000,
     generator: torch.Generator | None = None,
 ) -> GranularityReport:
     """Judge fine labels by the rules that the study of label granularity tests: aligned (C9), enough samples per class
-    (C12), and more than a random split where embeddings (n, dim) are given. At most ``rows`` samples, drawn with
+    (C12), and more than a random split where embeddings (n, dim) are given. Labels that mix coarse classes are risky;
+    harmful are those that do it like random labels: they leave ``most_open`` of the coarse label's entropy open, or
+    neighbours agree on them by less than ``least_lift`` above chance. At most ``rows`` samples, drawn with
     ``generator`` (seed 0 when None), enter the neighbour test."""
     if neighbours < 1 or least < 1:
         raise ValueError("neighbours and least must be at least 1")
+    if not 0 < most_open <= 1:
+        raise ValueError(f"most_open is a share of the entropy in (0, 1], not {most_open}")
     counts = hierarchy.counts
     sizes = counts.sum(1)
     sizes = sizes[sizes > 0].double()
@@ -69,13 +81,14 @@ def granularity_report(
     )  # fmt: skip
     found = GranularityReport(
         hierarchy.name, hierarchy.classes, int((counts.sum(0) > 0).sum()), int(sizes.min()), float(sizes.median()),
-        hierarchy.purity, _conditional_entropy(counts), consistency, chance, (), "",
+        hierarchy.purity, _conditional_entropy(counts), _conditional_entropy(counts.sum(0, keepdim=True)), consistency,
+        chance, (), "",
     )  # fmt: skip
-    warnings, advice = _judge(found, least, least_lift)
+    warnings, advice = _judge(found, least, least_lift, most_open)
     return GranularityReport(**{**found.__dict__, "warnings": tuple(warnings), "advice": advice})
 
 
-def _judge(found: GranularityReport, least: int, least_lift: float) -> tuple[list[str], str]:
+def _judge(found: GranularityReport, least: int, least_lift: float, most_open: float) -> tuple[list[str], str]:
     warnings, advice = [], "likely"
     if found.classes <= found.coarse_classes and found.purity == 1:
         warnings.append("the labels are no finer than the coarse ones")
@@ -83,12 +96,13 @@ def _judge(found: GranularityReport, least: int, least_lift: float) -> tuple[lis
     if found.median < least:
         warnings.append(f"half of the classes have {found.median:g} samples or fewer; {least} or more are advised")
         advice = "unlikely"
-    if found.lift is not None and found.lift < least_lift:
+    random_split = found.lift is not None and found.lift < least_lift
+    if random_split:
         warnings.append("neighbours share fine labels hardly more often than after a random split")
         advice = "unlikely"
     if found.purity < 1:
         warnings.append(f"{1 - found.purity:.1%} of the samples share a fine class with another coarse class")
-        advice = "harmful"
+        advice = "harmful" if random_split or found.open_share >= most_open else "risky"
     return warnings, advice
 
 

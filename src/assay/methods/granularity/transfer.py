@@ -1,7 +1,9 @@
 """Pretrain on fine labels, then solve the coarse task: beside it, always, the baselines that saw coarse labels only.
 
-One pass trains once on the coarse labels; retraining trains on them in both stages, with a new head in between, and so
-has the same budget as the transfer. Models are copied: the one that is handed in is never changed.
+One pass trains once on the coarse labels. Retraining is the transfer with the coarse labels in place of the fine ones,
+stage by stage, so that both have the same budget: two stages when finetuning, frozen features in the second when
+probing, and a single stage with the maximum, which trains nothing afterwards. Models are copied: the one that is handed
+in is never changed.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -20,12 +23,21 @@ from torch.utils.data import DataLoader, Dataset
 from assay.probes.representation import fit_head
 
 from .hierarchies import LabelHierarchy
-from .readout import max_readout
+from .readout import max_readout, strictly_right
 from .sources import Source, source_of
 
 READOUTS = ("finetune", "probe", "max")
 HEADS = ("classifier", "score", "fc", "head")
+PROBE_RATE = 0.1  # Adam's rate for a linear head on frozen features
 Data = Tensor | Dataset[Any] | DataLoader[Any]
+
+
+class Held(TypedDict):
+    """What a protocol needs beside the training data: validation and test data with their coarse labels, and a seed."""
+
+    validation: tuple[Data, Tensor]
+    test: tuple[Data, Tensor]
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -90,8 +102,10 @@ class TransferReport:
 @dataclass(frozen=True)
 class FineToCoarse:
     """The transfer's hyper-parameters. ``finetune`` None means the pretraining stage with a quarter of its batch and
-    rate. ``rates`` multiply the last stage's rate and are searched on validation data, where the best epoch is kept as
-    well. ``augment`` changes training inputs. ``precision`` is ``float32`` or ``bfloat16`` (autocast)."""
+    rate. ``rates`` are searched on validation data, where the best epoch is kept as well: they multiply the rate of the
+    stage that is scored (of finetuning, or of the one pass), and that of the linear head, 0.1, when probing. With the
+    maximum nothing is searched but the rate of the one pass. ``augment`` changes training inputs. ``precision`` is
+    ``float32`` or ``bfloat16`` (autocast)."""
 
     pretrain: Stage = field(default_factory=Stage)
     finetune: Stage | None = None
@@ -115,62 +129,34 @@ class FineToCoarse:
         first = self.pretrain
         return self.finetune or replace(first, batch=max(1, first.batch // 4), rate=first.rate / 4)
 
-    def run(
-        self,
-        model: nn.Module,
-        data: Data,
-        hierarchy: LabelHierarchy,
-        *,
-        validation: tuple[Data, Tensor],
-        test: tuple[Data, Tensor],
-        seed: int,
-    ) -> TransferReport:
-        """All three protocols from the same initial weights. ``hierarchy`` labels ``data``; validation and test data
-        come with coarse labels."""
+    def run(self, model: nn.Module, data: Data, hierarchy: LabelHierarchy, **held: Unpack[Held]) -> TransferReport:
+        """All three protocols from the same initial weights: ``run(model, data, hierarchy, validation=(data, labels),
+        test=(data, labels), seed=...)``. ``hierarchy`` labels ``data``; validation and test data come with coarse
+        labels."""
         coarse = replace(hierarchy, fine=hierarchy.coarse, name="coarse")
-        given: dict[str, Any] = {"validation": validation, "test": test, "seed": seed}
-        fine = self.transfer(model, data, hierarchy, **given)
-        retrain = replace(self, readout="finetune" if self.readout == "max" else self.readout)
         return TransferReport(
             self.readout,
-            fine,
-            retrain.transfer(model, data, coarse, **given),
-            self.onepass(model, data, coarse, **given),
+            self.transfer(model, data, hierarchy, **held),
+            self.transfer(model, data, coarse, **held),
+            self.onepass(model, data, coarse, **held),
         )
 
-    def transfer(
-        self,
-        model: nn.Module,
-        data: Data,
-        hierarchy: LabelHierarchy,
-        *,
-        validation: tuple[Data, Tensor],
-        test: tuple[Data, Tensor],
-        seed: int,
-    ) -> TransferScore:
+    def transfer(self, model: nn.Module, data: Data, hierarchy: LabelHierarchy, **held: Unpack[Held]) -> TransferScore:
         """Pretrain on ``hierarchy.fine``, then read out ``hierarchy.coarse``. Retraining is this with equal labels."""
         source = source_of(data, len(hierarchy.fine))
-        pretrained = self.pretrained(model, source, hierarchy.fine, seed=seed)
+        pretrained = self.pretrained(model, source, hierarchy.fine, seed=held["seed"])
         if self.readout == "max":
-            mapped = hierarchy.fine_to_coarse
-            return TransferScore(self._accuracy(pretrained, test, lambda out: max_readout(out, mapped.to(out.device))))
+            mapped = hierarchy.fine_to_coarse.to(next(pretrained.parameters()).device)
+            read = partial(max_readout, fine_to_coarse=mapped)
+            return TransferScore(self._accuracy(pretrained, held["test"], read))
         if self.readout == "probe":
-            return self._probe(pretrained, source, hierarchy.coarse, validation, test)
-        return self._tuned(pretrained, source, hierarchy.coarse, self.last, validation, test, seed)
+            return self._probe(pretrained, source, hierarchy.coarse, held)
+        return self._tuned(pretrained, source, hierarchy.coarse, self.last, held)
 
-    def onepass(
-        self,
-        model: nn.Module,
-        data: Data,
-        hierarchy: LabelHierarchy,
-        *,
-        validation: tuple[Data, Tensor],
-        test: tuple[Data, Tensor],
-        seed: int,
-    ) -> TransferScore:
+    def onepass(self, model: nn.Module, data: Data, hierarchy: LabelHierarchy, **held: Unpack[Held]) -> TransferScore:
         """The coarse labels, once, with the pretraining stage; its rate is searched on the same grid."""
         source = source_of(data, len(hierarchy.coarse))
-        return self._tuned(model, source, hierarchy.coarse, self.pretrain, validation, test, seed)
+        return self._tuned(model, source, hierarchy.coarse, self.pretrain, held)
 
     def pretrained(self, model: nn.Module, data: Data | Source, labels: Tensor, *, seed: int) -> nn.Module:
         """A copy of the model with a head for ``labels``, trained on them by the first stage."""
@@ -185,39 +171,35 @@ class FineToCoarse:
         count = len(data.dataset) if isinstance(data, DataLoader) else len(data)  # type: ignore[arg-type]
         return self._features(model, source_of(data, count))
 
-    def _tuned(
-        self, model: nn.Module, source: Source, labels: Tensor, stage: Stage,
-        validation: tuple[Data, Tensor], test: tuple[Data, Tensor], seed: int,
-    ) -> TransferScore:  # fmt: skip
+    def _tuned(self, model: nn.Module, source: Source, labels: Tensor, stage: Stage, held: Held) -> TransferScore:
         """Train with every rate of the grid; the best rate and epoch on validation data decide."""
         best: tuple[float, float, int, dict[str, Tensor]] = (-1.0, 0.0, 0, {})
         found: dict[float, float] = {}
         for multiple in self.rates:
             tried = replace(stage, rate=stage.rate * multiple)
-            trained = self._with_head(model, labels, seed, "new head")
+            trained = self._with_head(model, labels, held["seed"], "new head")
             found[tried.rate] = 0.0
-            for epoch in self._train(trained, source, labels, tried, seed, "finetuning"):
-                accuracy = self._accuracy(trained, validation)
+            for epoch in self._train(trained, source, labels, tried, held["seed"], "finetuning"):
+                accuracy = self._accuracy(trained, held["validation"])
                 found[tried.rate] = max(found[tried.rate], accuracy)
                 if accuracy > best[0]:
                     state = {name: value.clone() for name, value in trained.state_dict().items()}
                     best = (accuracy, tried.rate, epoch, state)
         trained.load_state_dict(best[3])
-        return TransferScore(self._accuracy(trained, test), best[1], best[2], found)
+        return TransferScore(self._accuracy(trained, held["test"]), best[1], best[2], found)
 
-    def _probe(
-        self, model: nn.Module, source: Source, labels: Tensor,
-        validation: tuple[Data, Tensor], test: tuple[Data, Tensor],
-    ) -> TransferScore:  # fmt: skip
-        """A linear head on frozen features; the grid multiplies its Adam rate of 0.1."""
-        parts = [(source, labels), *((source_of(data, len(y)), y) for data, y in (validation, test))]
+    def _probe(self, model: nn.Module, source: Source, labels: Tensor, held: Held) -> TransferScore:
+        """A linear head on frozen features; the grid multiplies its rate."""
+        others = (held["validation"], held["test"])
+        parts = [(source, labels), *((source_of(data, len(y)), y) for data, y in others)]
         features = [(self._features(model, part), y.cpu()) for part, y in parts]
         found, best = {}, (-1.0, 0.0, 0.0)
         for multiple in self.rates:
-            head = fit_head(*features[0], learning_rate=0.1 * multiple)
+            rate = PROBE_RATE * multiple
+            head = fit_head(*features[0], learning_rate=rate)
             validated, tested = (float((head.predict(x) == y).float().mean()) for x, y in features[1:])
-            found[0.1 * multiple] = validated
-            best = max(best, (validated, 0.1 * multiple, tested), key=lambda each: each[0])
+            found[rate] = validated
+            best = max(best, (validated, rate, tested), key=lambda each: each[0])
         return TransferScore(best[2], best[1], None, found)
 
     def _train(
@@ -253,13 +235,14 @@ class FineToCoarse:
     def _accuracy(
         self, model: nn.Module, data: tuple[Data, Tensor], read: Callable[[Tensor], Tensor] = lambda out: out
     ) -> float:
+        """The share of samples whose class is strictly above all others: a tie is an error."""
         inputs, labels = data
         device, right = next(model.parameters()).device, 0
         model.eval()
         for batch, index in source_of(inputs, len(labels)).batches(1000, device):
             with self._autocast(device):
                 scores = read(logits_of(model, batch).float())
-            right += int((scores.argmax(-1) == labels[index].to(device)).sum())
+            right += int(strictly_right(scores, labels[index].to(device)).sum())
         return right / len(labels)
 
     @torch.no_grad()

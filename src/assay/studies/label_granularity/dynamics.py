@@ -96,6 +96,17 @@ class Detectors:
         common, subclass = own_features(answers, self.problem, self.labels)
         return _mean(common, self.common), _mean(subclass, self.subclass)
 
+    def least_change(self, before: PatchNetwork, after: PatchNetwork) -> Tensor:
+        """The change of the one detector whose response to its feature rose least, or fell most: (seeds,). NaN
+        without detectors."""
+        answers = [torch.relu(net.projections(self.problem.features) + net.biases.unsqueeze(-1))
+                   for net in (before, after)]  # fmt: skip
+        changes = own_features(answers[1] - answers[0], self.problem, self.labels)
+        least = [change.masked_fill(~mask, torch.inf).flatten(1).amin(1)
+                 for change, mask in zip(changes, (self.common, self.subclass), strict=True)]  # fmt: skip
+        smaller = torch.minimum(*least)
+        return smaller.masked_fill(smaller.isinf(), torch.nan)
+
     def counts(self) -> tuple[Tensor, Tensor]:
         """Detectors per class of the common feature (seeds, classes), and of each own subclass feature
         (seeds, classes, features)."""
@@ -166,6 +177,15 @@ def error_report(network: PatchNetwork, easy: Samples, hard: Samples, labels: st
         if labels == "fine":
             found[f"{name}_fine_error"] = errors(outputs, samples.fine)
     return found
+
+
+def rule_report(network: PatchNetwork, hard: Samples, problem: HierarchicalPatches) -> dict[str, Tensor]:
+    """How often the rule for single hard samples foretells whether the coarse network errs, and how often the better
+    of "always" and "never" does: (seeds,) each."""
+    wrong = network.outputs(hard.patches).diff(dim=-1).squeeze(-1) * (1 - 2 * hard.superclass) >= 0
+    rule = theory.hard_rule(hard, network.projections(problem.features), network.biases)
+    share = wrong.double().mean(1)
+    return {"rule_agreement": (rule == wrong).double().mean(1), "constant_agreement": torch.maximum(share, 1 - share)}
 
 
 def own_outputs(network: PatchNetwork, easy: Samples, labels: str) -> Tensor:

@@ -33,7 +33,9 @@ GROUPS: dict[str, tuple[dict[str, tuple[int, ...]], tuple[str, ...]]] = {
 }
 LARGEST_SIDE = 16
 VALIDATION = 400
+SIZES = {"digits": 1352, "mnist": 60_000, "fashion_mnist": 60_000, "cifar10": 50_000}  # training images
 SURE_SHARE = 0.08  # of the images that every seed has of each of ten balanced classes
+FEW_SHARE = 0.04  # of the images that can be asked of each class, also of those that a draw left behind
 
 
 def class_tree(name: str) -> LabelTree:
@@ -51,6 +53,22 @@ def superclasses(name: str) -> Tensor:
     tree = class_tree(name)
     leaves = sum(len(members) for members in GROUPS[name][0].values())
     return torch.tensor([int(tree.ancestor(f"class {c}", 2)[-1]) for c in range(leaves)])
+
+
+def training_images(name: str, wanted: int) -> int:
+    """The training images of a seed: as many as wanted, or what the set leaves beside validation."""
+    return min(wanted, SIZES[name] - VALIDATION)
+
+
+def most_per_class(name: str, wanted: int) -> int:
+    """How many training images of every class each draw has, with a wide margin."""
+    return int(FEW_SHARE * training_images(name, wanted))
+
+
+def most_clusters(name: str, wanted: int) -> int:
+    """How many clusters the smaller superclass has images for, in every draw."""
+    classes = int(torch.bincount(superclasses(name)).min())
+    return int(SURE_SHARE * classes * training_images(name, wanted))
 
 
 @dataclass(frozen=True)

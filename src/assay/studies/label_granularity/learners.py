@@ -128,10 +128,12 @@ class TheorySGD:
     """W += η/(NP) Σ_n G[n, c] Σ_p 1{fires} x_p and b −= ρ‖ΔW‖, with G = 1{label} − softmax(F).
 
     The loss is printed as a sum over samples; the update, which is followed here, is the mean's with rate η/P.
+    Hard samples are for testing, unless ``allow_hard`` admits them.
     """
 
     rate: float = 0.05
     bias_rate: float = 0.05
+    allow_hard: bool = False
 
     def __post_init__(self) -> None:
         if self.rate <= 0 or self.bias_rate < 0:
@@ -139,6 +141,8 @@ class TheorySGD:
 
     def step(self, network: PatchNetwork, samples: Samples, residual: Residual, patches: int) -> Update:
         """``residual`` turns outputs into G (seeds, n, classes); ``patches`` is P, silent patches included."""
+        if samples.hard and not self.allow_hard:
+            raise ValueError("hard samples are for testing: training on them must be allowed explicitly")
         inputs = samples.patches
         seeds, classes, neurons = network.biases.shape
         z = network.preactivations(inputs)
@@ -189,14 +193,11 @@ class Training:
     per_subclass: int = 4
     sgd: TheorySGD = field(default_factory=TheorySGD)
     finite: bool = False
-    allow_hard: bool = False
 
-    def batch(self, seeds: Seeds, step: int, *, hard: bool = False) -> Samples:
-        if hard and not self.allow_hard:
-            raise ValueError("hard samples are for testing: training on them must be allowed explicitly")
+    def batch(self, seeds: Seeds, step: int) -> Samples:
         name = "training set" if self.finite else f"training batch {step}"
         compact = self.problem.counts == "exact"
-        return self.problem.sample(seeds, name, self.per_subclass, hard=hard, compact=compact)
+        return self.problem.sample(seeds, name, self.per_subclass, compact=compact)
 
     def run(
         self,
