@@ -286,3 +286,30 @@ def test_bad_embeddings_are_refused(shapes: tuple[tuple[int, int], ...], tau: fl
     x, y = (normal(*shape) for shape in shapes)
     with pytest.raises(ValueError, match=words):
         pruned_infonce(x, y, x, y, tau=tau)
+
+
+def test_masks_and_statistics_follow_an_encoder_that_moves() -> None:
+    model = network()
+    pruner = ForwardMagnitudePruner(model, alpha=0.5)
+    pruner.masked(X)
+    kept = {key: value.clone() for key, value in pruner._statistics.items()}
+    model.float()
+    assert pruner.masked(X.float()).dtype == torch.float32
+    assert {v.dtype for v in pruner._statistics.values()} == {torch.float32, torch.int64}
+    mean = next(key for key in kept if key[1] == "running_mean")
+    assert not torch.equal(pruner._statistics[mean].double(), kept[mean])
+    model.to("meta")
+    assert pruner.masked(X.float().to("meta")).device.type == "meta"
+    assert {m.device.type for m in pruner.masks.values()} == {"meta"}
+    assert {v.device.type for v in pruner._statistics.values()} == {"meta"}
+
+
+def test_what_is_masked_learns_through_the_full_view_of_a_self_competitor() -> None:
+    model = network()
+    pruner = ForwardMagnitudePruner(model, alpha=0.5, mode="self_competitor")
+    pruner.loss(X, Y).surrogate.backward()
+    for name, mask in pruner.masks.items():
+        weight = model.get_submodule(name).weight
+        assert isinstance(weight, Tensor)
+        assert weight.grad is not None
+        assert weight.grad[~mask].abs().max() > 0

@@ -56,6 +56,16 @@ def test_the_report_knows_whom_pruning_would_hit():
     assert "4 lucky and 0 mixed of 4 neurons" in str(found)
 
 
+def test_a_share_that_rounds_to_no_neuron_is_said_and_favours_nobody():
+    found = specialisation(torch.eye(3), torch.eye(3), groups=["head", "head", "tail"], alpha=0.1)
+    assert found.pruned == 0
+    assert "pruning at 0.1 would hit none of them" in str(found)
+    assert "nan" not in str(found)
+    with pytest.raises(ValueError, match="hits none of 3 neurons"):
+        found.favours("tail")
+    assert specialisation(torch.eye(3), torch.eye(3), alpha=0.3).pruned == 1
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [

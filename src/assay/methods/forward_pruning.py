@@ -183,7 +183,7 @@ class ForwardMagnitudePruner:
         raised inside."""
         masked: dict[int, Tensor] = {}
         for name, layer in self.layers.items():
-            mask = self.masks[name]
+            mask = self.masks[name] = self.masks[name].to(layer.weight.device)  # the encoder may have moved
             rows = mask if self.granularity == "weight" else mask.view(-1, *[1] * (layer.weight.ndim - 1))
             masked[id(layer.weight)] = layer.weight * rows
             if self.granularity == "neuron" and isinstance(layer.bias, Tensor):
@@ -209,7 +209,9 @@ class ForwardMagnitudePruner:
         """The masked branch's running statistic: kept between passes, or a copy for this pass alone."""
         if not self.separate_bn:
             return buffer.clone()
-        return self._statistics.setdefault((prefix, name), buffer.clone())
+        kept = self._statistics.get((prefix, name))
+        self._statistics[prefix, name] = buffer.clone() if kept is None else kept.to(buffer)
+        return self._statistics[prefix, name]
 
     def masked(self, *args: Any, **kwargs: Any) -> Any:
         """The masked encoder's output; gradients flow to the weights that the mask keeps."""

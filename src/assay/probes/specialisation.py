@@ -78,19 +78,25 @@ class FeatureRow:
 @dataclass(frozen=True)
 class Specialisation:
     """``cosines`` (neurons, features) for a heat map, the kinds of neurons, a line per feature, and per group the share
-    of the neurons that pruning at ``alpha`` would remove beside the share of all neurons that are of that group."""
+    of the ``pruned`` neurons, those that pruning at ``alpha`` would hide, beside the share of all neurons that are of
+    that group. Where α · neurons rounds to 0 nothing is pruned, and the pruned shares are NaN."""
 
     cosines: Tensor
     lucky: Tensor
     mixed: Tensor
     rows: tuple[FeatureRow, ...]
     alpha: float
+    pruned: int
     pruned_share: dict[str, float]
     neuron_share: dict[str, float]
 
     def favours(self, group: str) -> bool:
         """Whether magnitude pruning would hit this group's neurons more often than chance: if it does not hit the rare
-        group, it cannot help it."""
+        group, it cannot help it. Refused where nothing would be pruned."""
+        if not self.pruned:
+            raise ValueError(
+                f"pruning at {self.alpha:g} hits none of {len(self.lucky)} neurons, so it favours no group"
+            )
         return self.pruned_share[group] > self.neuron_share[group]
 
     def __str__(self) -> str:
@@ -102,6 +108,9 @@ class Specialisation:
                 f"{row.norm:>9.3g}"
             )
         lines.append(f"{int(self.lucky.sum())} lucky and {int(self.mixed.sum())} mixed of {len(self.lucky)} neurons")
+        if not self.pruned:
+            lines.append(f"pruning at {self.alpha:g} would hit none of them")
+            return "\n".join(lines)
         for group, share in self.pruned_share.items():
             lines.append(
                 f"{group}: {share:.0%} of the neurons that pruning at {self.alpha:g} would hit, "
@@ -153,6 +162,7 @@ def specialisation(
         mixed,
         rows,
         alpha,
+        int(pruned.sum()),
         {name: float(inside[strongest][pruned].double().mean()) for name, inside in member.items()},
         {name: float(inside[strongest].double().mean()) for name, inside in member.items()},
     )

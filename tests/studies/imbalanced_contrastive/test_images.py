@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -60,6 +61,13 @@ def test_pruning_nothing_is_plain_training_bit_for_bit_and_pruning_is_not(digits
 def test_pretraining_lowers_the_loss(digits):
     losses = [loss for _, _, loss, _ in replace(SMALL, epochs=6).encoders(digits[0].images, 0)]
     assert losses[-1] < losses[1]
+
+
+def test_a_pretraining_that_diverges_has_no_accuracy(digits):
+    run = LongTail(*digits, ratio=5, largest=30, probe=15).run(replace(SMALL, rate=1e30), 0, "cpu")
+    assert math.isnan(run.trained.accuracy)
+    assert math.isnan(run.trained.gap)
+    assert run.untrained.accuracy > 0
 
 
 def test_a_long_tail_run_is_paired_by_its_seed(digits):

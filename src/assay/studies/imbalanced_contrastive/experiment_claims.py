@@ -11,6 +11,7 @@ from scipy import stats
 
 from assay.lab import Judgement, Measurements, Values
 
+from .common_claims import combined
 from .study import study
 
 BALANCED = "balanced"
@@ -28,11 +29,13 @@ def _over_noise(
 ) -> Values:  # fmt: skip
     """A number of each seed's curve over ε, the worst over the noise levels."""
     curves = [_curve(m, metric, arm, nsr, **where) for nsr in noise]
-    return Values({s: worst([number(curve[s]) for curve in curves]) for s in curves[0]}, what)
+    return combined(worst, [Values({s: number(v) for s, v in curve.items()}) for curve in curves], what)
 
 
 def _rank(values: np.ndarray) -> float:
-    """Spearman's correlation with ε; a constant curve has none and counts as 0."""
+    """Spearman's correlation with ε; a constant curve has none and counts as 0, one with a NaN is NaN."""
+    if not np.isfinite(values).all():
+        return float("nan")
     return float(stats.spearmanr(np.arange(len(values)), values).statistic) if np.ptp(values) > 0 else 0.0
 
 
@@ -93,8 +96,8 @@ def cosine_rises_much(m: Measurements) -> Judgement:
 @study.claim("C7g", "and less similar the more noise there is", source="Figure 4")
 def cosine_falls_with_noise(m: Measurements) -> Judgement:
     means = [_curve(m, "pair_cosine", "representation", nsr, test=BALANCED) for nsr in _higher(m)]
-    falls = {s: min(float(a[s].mean() - b[s].mean()) for a, b in pairwise(means)) for s in means[0]}
-    return Values(falls, "smallest fall of mean cosine between noise levels").above(0)
+    falls = [Values({s: float(a[s].mean() - b[s].mean()) for s in a}) for a, b in pairwise(means)]
+    return combined(min, falls, "smallest fall of mean cosine between noise levels").above(0)
 
 
 @study.claim("C7h", "the error of a linear head falls as ε rises", source="Figure 5")

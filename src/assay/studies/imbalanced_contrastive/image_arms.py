@@ -12,6 +12,7 @@ from .study import study
 MODES = {"none": None, "logit-masked": "logit_masked", "self-competitor": "self_competitor"}
 IMAGES = ("images", "image_limit", "image_test", "image_largest", "image_network", "image_width", "image_epochs",
           "image_batch", "image_probe")  # fmt: skip
+ALPHAS = (0.03, 0.1, 0.3, 0.6, 0.9)
 TUNING_SEED = 1_000_000  # tuning seeds start here; no run reaches them
 
 
@@ -22,14 +23,15 @@ def _recipe(params, **changes):
 
 
 @study.arm("images", over={"pruning": list(MODES), "imbalance": lambda p: p.image_ratios}, tolerance=0.05,
-           uses=(*IMAGES, "image_ratios", "image_rate", "image_alpha"), needs=lambda p: (f"data:{p.images}",),
-           working_set=lambda p: 64.0 * 2**30)  # fmt: skip
+           uses=(*IMAGES, "image_ratios", "image_rate", "image_alpha", "image_alpha_self"),
+           needs=lambda p: (f"data:{p.images}",), working_set=lambda p: 64.0 * 2**30)  # fmt: skip
 def images(params, seeds, record, *, pruning, imbalance):
     """Pretrain on a long tail, probe on balanced labels: accuracy and the gap between head and tail classes."""
     train = load_images(params.images, limit=params.image_limit)
     test = load_images(params.images, "test", limit=params.image_test)
     task = LongTail(train, test, imbalance, params.image_largest, params.image_probe)
-    recipe = _recipe(params, mode=MODES[pruning], rate=params.image_rate, alpha=params.image_alpha)
+    alpha = params.image_alpha_self if pruning == "self-competitor" else params.image_alpha
+    recipe = _recipe(params, mode=MODES[pruning], rate=params.image_rate, alpha=alpha)
     runs = [task.run(recipe, seed, seeds.device) for seed in seeds]
     record(accuracy=[run.trained.accuracy for run in runs], gap=[run.trained.gap for run in runs],
            untrained_accuracy=[run.untrained.accuracy for run in runs], masked=[run.masked for run in runs],
@@ -40,8 +42,8 @@ def images(params, seeds, record, *, pruning, imbalance):
 
 CANDIDATES = [
     *({"pruning": "none", "setting_tried": f"rate {rate}"} for rate in (0.03, 0.1, 0.3, 1.0)),
-    *({"pruning": "logit-masked", "setting_tried": f"alpha {alpha}"} for alpha in (0.1, 0.3, 0.6, 0.9)),
-    *({"pruning": "self-competitor", "setting_tried": f"alpha {alpha}"} for alpha in (0.3, 0.9)),
+    *({"pruning": "logit-masked", "setting_tried": f"alpha {alpha}"} for alpha in ALPHAS),
+    *({"pruning": "self-competitor", "setting_tried": f"alpha {alpha}"} for alpha in ALPHAS),
 ]
 
 
@@ -49,13 +51,15 @@ CANDIDATES = [
            uses=(*IMAGES, "image_ratios", "image_rate"), needs=lambda p: (f"data:{p.images}",),
            working_set=lambda p: 64.0 * 2**30)  # fmt: skip
 def image_tuning(params, seeds, record, *, pruning, setting_tried):
-    """The choices behind image_rate and image_alpha at the smallest ratio, on tuning seeds and images kept for that."""
+    """What image_rate, image_alpha and image_alpha_self can be chosen by: the same shares for both kinds of pruning, at
+    the smallest ratio above 1, on tuning seeds and images kept for that."""
     pool = load_images(params.images, limit=params.image_limit)
     cut = len(pool) * 3 // 4
     train, validation = (
         replace(pool, images=pool.images[part], labels=pool.labels[part]) for part in (slice(cut), slice(cut, None))
     )
-    task = LongTail(train, validation, min(params.image_ratios), params.image_largest, params.image_probe)
+    ratio = min((rho for rho in params.image_ratios if rho > 1), default=1.0)
+    task = LongTail(train, validation, ratio, params.image_largest, params.image_probe)
     name, value = setting_tried.split()
     recipe = _recipe(params, mode=MODES[pruning], **{"rate": params.image_rate, name: float(value)})
     runs = [task.run(recipe, TUNING_SEED + seed, seeds.device) for seed in seeds]

@@ -21,7 +21,7 @@ from assay.data.images import ImageSet
 from assay.data.long_tail import balanced, long_tailed
 from assay.methods.forward_pruning import ForwardMagnitudePruner, Mode
 from assay.networks.resnet import ResNet
-from assay.probes.head_tail import HeadTail, head_tail_probe
+from assay.probes.head_tail import HeadTail, head_and_tail, head_tail_probe
 from assay.training.seeds import stream
 
 Network = Literal["cnn", "resnet"]
@@ -167,7 +167,8 @@ class LongTail:
         images, reports, losses, share = tail.images.to(device), {}, [], 0.0
         for epoch, encoder, loss, masked in recipe.encoders(images, seed):
             if epoch in (0, recipe.epochs):
-                reports[epoch] = self._probe(encoder, labelled, counts, device)
+                finite = all(bool(weight.isfinite().all()) for weight in encoder.parameters())
+                reports[epoch] = self._probe(encoder, labelled, counts, device) if finite else _no_report(counts)
             if epoch:
                 losses.append(loss)
                 share = masked
@@ -177,6 +178,11 @@ class LongTail:
         features = [_features(encoder, each.images, device) for each in (labelled, self.test)]
         labels = [each.labels.to(device) for each in (labelled, self.test)]
         return head_tail_probe(features[0], labels[0], features[1], labels[1], counts)
+
+
+def _no_report(counts: list[int]) -> HeadTail:
+    """What a diverged pretraining gets: no accuracy, rather than that of a probe on features that are not numbers."""
+    return HeadTail(math.nan, torch.full((len(counts),), math.nan), *head_and_tail(counts))
 
 
 @torch.no_grad()

@@ -134,6 +134,9 @@ class Contrastive:
 
     Biases are 0 before step ``bias_on``, then ``bias`` · ‖w_i‖ (None: √(2 log d/d), the printed share), and after every
     step max{b(1 + ``bias_growth``), b‖w'‖/‖w‖}. The mask is refreshed every step from ``prune_start`` on.
+
+    A training whose loss is no longer finite is not aborted, since other seeds and cells train beside it; its weights
+    become NaN, what is measured of it is NaN, and a claim that asks for it has no verdict.
     """
 
     steps: int

@@ -9,7 +9,7 @@ from assay.training.seeds import Seeds
 
 from .learners import Cells, Contrastive, Encoders, constructed_start, random_start
 from .mechanism import minority_share
-from .study import last_look, pruning_problem, study
+from .study import last_look, nan_if_diverged, pruning_problem, study
 
 PRUNING = ("pruned_majority", "pruned_dim", "pruned_rate", "pruned_rare", "pruned_steps", "pruned_batch", "per_feature",
            "tokens", "alpha", "rate", "temperature", "bias")  # fmt: skip
@@ -45,7 +45,7 @@ def pruning(params, seeds, record, *, decay):
     run = pruning_recipe(params, looks=tuple(range(0, params.pruned_steps, every)))
     for look in run.train(problem, cells, seeds, pruned_state(params, len(points), seeds)):
         own = look.encoders.weights.unflatten(2, (problem.features, -1)).diagonal(dim1=2, dim2=4).mean(2)
-        share = minority_share(look.mask, problem)
+        share = minority_share(look.mask, problem) + nan_if_diverged(look.encoders.weights)
         for c, (epsilon, gradient) in enumerate(points):
             at = {"epsilon": epsilon, "gradient": gradient}
             rare, frequent = own[:, c, -1], own[:, c, :-1].mean(-1)

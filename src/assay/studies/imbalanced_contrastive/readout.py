@@ -38,7 +38,7 @@ def read_out(
     cosine, error, targets, count = 0.0, 0.0, [], 0
     for h, other, y in _pairs(problem, seen, seeds, encoders, run, f"{name} test", test):
         norms = torch.linalg.vector_norm(h, dim=-1) * torch.linalg.vector_norm(other, dim=-1)
-        similarity = torch.where(norms > 0, (h * other).sum(-1) / torch.where(norms > 0, norms, 1), 0)
+        similarity = torch.where(norms == 0, 0, (h * other).sum(-1) / torch.where(norms == 0, 1, norms))
         cosine = cosine + similarity.sum(-1)
         error = error + (_with_one(h) @ head - y.unsqueeze(-1)).square().sum((-1, -2))
         targets.append(y)
@@ -62,8 +62,9 @@ def _with_one(h: Tensor) -> Tensor:
 
 
 def _least_squares(h: Tensor, y: Tensor) -> Tensor:
-    """A linear head with an intercept; a ridge of 1e-8 of the mean energy keeps silent neurons harmless."""
-    x = _with_one(h)
+    """A linear head with an intercept; a ridge of 1e-8 of the mean energy keeps silent neurons harmless. Outputs of a
+    diverged encoder count as 0 here, so that the other seeds' heads can be solved; its test error is NaN."""
+    x = _with_one(torch.where(h.isfinite(), h, 0))
     gram = x.mT @ x
     ridge = 1e-8 * gram.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
     return torch.linalg.solve(gram + ridge * torch.eye(gram.shape[-1], device=gram.device), x.mT @ y.unsqueeze(-1))

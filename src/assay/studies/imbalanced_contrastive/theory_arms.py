@@ -11,10 +11,11 @@ from . import mechanism, theory
 from .learners import Cells, Contrastive, Encoders, infonce_step, random_start
 from .problem import MODES, TokenPairs
 from .pruning_arms import PRUNING, pruned_state, pruning_recipe
-from .study import MODEL, problem_of, pruning_problem, study
+from .study import MODEL, nan_if_diverged, problem_of, pruning_problem, study
 
 EXACT = dict(dtype="float64", tolerance=1e-9)
 TAU = 4.0
+MARGIN = 0.1  # γ of the neuron sets
 
 
 @study.arm("gradient", over={"attention": ["uniform", "softmax"], "token_mode": list(MODES)}, uses=(), **EXACT)
@@ -82,8 +83,10 @@ def stage_one(params, seeds, record, *, views):
                    growth_over_predicted=measured / predicted[part], predicted_growth=predicted[part])  # fmt: skip
         w = start.weights[:, c]
         expected = theory.stage_one_steps(w[..., :d].square(), w[..., d:].square().sum(-1), growth.to(w.device), shrink)
-        record(at={"decay": decay, "epsilon": epsilon}, stage_one_end=reached[:, c].nanmedian(-1).values,
-               stage_one_predicted=expected.nanmedian(-1).values)  # fmt: skip
+        # A neuron that is never half features counts as infinitely late.
+        end = reached[:, c].nan_to_num(nan=torch.inf).median(-1).values
+        record(at={"decay": decay, "epsilon": epsilon}, stage_one_end=end,
+               stage_one_predicted=expected.median(-1).values)  # fmt: skip
 
 
 @study.arm("pair-moments", over={"token_mode": list(MODES)}, uses=("samples",), dtype="float64", tolerance=1e-9,
@@ -119,11 +122,12 @@ SETS = ((30, 1.0), (30, 0.7), (100, 1.0), (100, 0.7))
 def neuron_sets(params, seeds, record, *, features, ratio):
     """The sets 𝓜_j and 𝓜*_j of Gaussian neurons, counted and by exact and asymptotic probabilities."""
     alpha = seeds.normal(f"neurons {features}", params.samples, features)
-    ordinary, lucky = theory.ordinary_sets(alpha, ratio, 0.1), theory.lucky_sets(alpha, ratio, 0.1)
-    exact = theory.neuron_sets(features, ratio, margin=0.1)
+    ordinary, lucky = theory.ordinary_sets(alpha, ratio, MARGIN), theory.lucky_sets(alpha, ratio, MARGIN)
+    exact = theory.neuron_sets(features, ratio, margin=MARGIN)
     record(ordinary=ordinary.double().mean((1, 2)), lucky=lucky.double().mean((1, 2)),
            features_per_neuron=ordinary.double().sum(2).mean(1), exact_ordinary=exact.ordinary, exact_lucky=exact.lucky,
-           dominant=exact.dominant, printed_lucky=exact.printed_lucky, printed_ordinary=exact.printed_ordinary,
+           independent_lucky=exact.independent, dominant=exact.dominant, printed_lucky=exact.printed_lucky,
+           printed_ordinary=exact.printed_ordinary,
            outside=(lucky & ~ordinary).double().sum((1, 2)))  # fmt: skip
 
 
@@ -167,36 +171,57 @@ def pseudo_loss(params, seeds, record):
     record(**{f"pseudo_{name}": [each[name] for each in found] for name in found[0]})
 
 
-@study.arm("lucky", over={"rule": ["biased", "unbiased"]}, tolerance=2e-2,
+RULES = {"biased": {}, "unbiased": {"bias": 0.0}, "printed": {"bias": None}}
+
+
+@study.arm("lucky", over={"rule": list(RULES)}, tolerance=2e-2,
            uses=(*MODEL, "dim", "batch", "rate", "temperature", "decay", "bias_on", "bias", "steps"))  # fmt: skip
 def lucky(params, seeds, record, *, rule):
-    """Do neurons with one dominant feature at the start keep it? 96 neurons, all features equally frequent."""
+    """Do neurons with one dominant feature at the start keep it? 96 neurons, all features equally frequent. The bounds
+    of stages 2 and 3 are measured for the sets 𝓜_j and 𝓜*_j of the initial weights."""
     problem = problem_of(params, params.dim)
     d = problem.features
     cells = Cells([1.0], [problem.deviation(0.45)], [params.decay])
     start = random_start(problem, 1, seeds, width=96, scale=0.005)
-    sets = theory.lucky_sets(start.weights[:, 0, :, :d], 1.0, 0.1)  # (seeds, neurons, features)
+    sets, ordinary = (chosen(start.weights[:, 0, :, :d], 1.0, MARGIN)  # (seeds, neurons, features)
+                      for chosen in (theory.lucky_sets, theory.ordinary_sets))  # fmt: skip
     member, feature = sets.any(-1), sets.double().argmax(-1)
     count = member.sum(-1).double()
+    usual = dict(bias=params.bias, bias_growth=params.rate / d if rule == "printed" else 0.0)
     run = Contrastive(params.steps, params.batch, params.rate, params.temperature, params.bias_on,
-                      params.bias if rule == "biased" else 0.0,
-                      looks=tuple(range(params.bias_on, params.steps, 10)))  # fmt: skip
-    begun, ended = None, torch.full((len(seeds),), torch.nan, dtype=torch.float64, device=seeds.device)
+                      looks=tuple(range(params.bias_on, params.steps, 10)), **{**usual, **RULES[rule]})  # fmt: skip
+    begun, over, at_end = None, torch.zeros(len(seeds), dtype=torch.bool, device=seeds.device), {}
     for look in run.train(problem, cells, seeds, start):
-        w = look.encoders.weights[:, 0]
-        alpha, size = w[..., :d].abs(), torch.linalg.vector_norm(w, dim=-1)
+        w, b = look.encoders.weights[:, 0], look.encoders.biases[:, 0]
+        alpha, size, lost = w[..., :d].abs(), torch.linalg.vector_norm(w, dim=-1), nan_if_diverged(w)
         own = alpha.gather(-1, feature.unsqueeze(-1)).squeeze(-1)
         begun = size if begun is None else begun
-        record(step=look.step, lucky_kept=((alpha.argmax(-1) == feature) & member).sum(-1) / count,
-               lucky_share=(own.square() / alpha.square().sum(-1) * member).sum(-1) / count,
-               lucky_norm_share=((own / size).square() * member).sum(-1) / count)  # fmt: skip
-        # T₂: some neuron's squared norm has grown d-fold since T₁; the last step where that is never reached.
-        over = (size.square() >= d * begun.square()).any(-1) | (look.step == params.steps)
-        least = torch.where(member, (own / begun).square(), torch.inf).amin(-1).double()
-        ended = torch.where(ended.isnan() & over, least, ended)
+        record(step=look.step, lucky_kept=((alpha.argmax(-1) == feature) & member).sum(-1) / count + lost,
+               lucky_share=(own.square() / alpha.square().sum(-1) * member).sum(-1) / count + lost,
+               lucky_norm_share=((own / size).square() * member).sum(-1) / count + lost)  # fmt: skip
+        if rule != "unbiased":
+            record(step=look.step, norm_over_bias=(size / b).square().amax(-1) * math.log(d) / d)
+        # T₂: some neuron's squared norm has grown d-fold since T₁.
+        now = (size.square() >= d * begun.square()).any(-1) & ~over
+        over = over | now
+        found = {"stage_two_growth": torch.where(member, (own / begun).square(), torch.inf).amin(-1)}
+        if rule != "unbiased":
+            found |= _over_bias(own, member, alpha, ordinary, b)
+        for name, value in found.items():
+            at_end[name] = torch.where(now, value, at_end.get(name, torch.nan))
     largest, others = (torch.where(part, alpha, 0).amax(1) for part in (sets, ~sets))  # per feature
-    ratio = torch.where(largest > 0, others / largest.clamp(min=1e-12), 0).amax(-1)
-    record(lucky_count=count, ordinary_over_lucky=ratio, stage_two_growth=ended)
+    ratio = torch.where(largest > 0, others / largest.clamp(min=1e-12), 0).amax(-1) + lost
+    weak = (torch.where(ordinary, 0, alpha).square().sum(-1) / (~ordinary).sum(-1)).sqrt() / size * math.sqrt(d)
+    record(lucky_count=count, ordinary_over_lucky=ratio, weak_rms=weak.median(-1).values,
+           stage_two_reached=over.double() + lost, **at_end)  # fmt: skip
+
+
+def _over_bias(own, member, alpha, ordinary, b):
+    """Projections over biases, which stage 2 bounds: of lucky neurons the smallest, of non-members the largest."""
+    return {
+        "lucky_over_bias": torch.where(member, own / b, torch.inf).amin(-1),
+        "outsider_over_bias": torch.where(ordinary, 0, alpha / b.unsqueeze(-1)).amax((-1, -2)),
+    }
 
 
 @study.arm("one-step", over={"epsilon": lambda p: p.pruned_rare}, dtype="float64", tolerance=1e-6,
@@ -215,9 +240,9 @@ def one_step(params, seeds, record, *, epsilon):
         growth, share = mechanism.pruned_growth(problem, cells, seeds, start, run, params.one_step_batches)
         boost = growth - growth[:, :1]
         for c, count in enumerate(counts[1:], 1):
-            others = boost[:, c, :-1].mean(-1)
-            record(at={"pruned": count, "scale": scale}, rare_boost=boost[:, c, -1], other_boost=others,
-                   other_over_rare=others.abs() / boost[:, c, -1].abs(), plain_growth=growth[:, 0, -1],
+            others = boost[:, c, :-1]
+            record(at={"pruned": count, "scale": scale}, rare_boost=boost[:, c, -1], other_boost=others.mean(-1),
+                   other_over_rare=others.abs().amax(-1) / boost[:, c, -1].abs(), plain_growth=growth[:, 0, -1],
                    pruned_rare_share=share[:, c])  # fmt: skip
     for scale in (1.0, 0.1, 0.03):
         found = mechanism.response_deviation(
