@@ -162,7 +162,7 @@ study = lab.Study(
             },
         ),
         "laptop": lab.Preset(
-            seeds=8, cost="5 min",
+            seeds=8, cost="6 min",
             fewer={"construction": 4, "regularisation": 5, "network": 5, "weight-decay": 3, "grokking": 5,
                    "equal-counts": 4},
         ),

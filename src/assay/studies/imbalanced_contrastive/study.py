@@ -156,7 +156,7 @@ study = lab.Study(
             image_batch=64, image_probe=20, image_test=200,
         ),
         "laptop": lab.Preset(
-            seeds=8, cost="5 min", image_limit=12_000, image_test=4_000, image_largest=300, image_probe=100,
+            seeds=8, cost="6 min", image_limit=12_000, image_test=4_000, image_largest=300, image_probe=100,
             fewer={"images": 4, "image-tuning": 3},
         ),
         "paper": lab.Preset(

@@ -151,7 +151,7 @@ study = lab.Study(
             settings={"bernoulli": dict(coarse_steps=20, fine_steps=10), "jitter": dict(coarse_steps=20)},
         ),
         "laptop": lab.Preset(
-            seeds=16, cost="5 min",
+            seeds=16, cost="6 min",
             fewer={**dict.fromkeys(_EIGHT, 8), "checkpoints": 4, "larger-network": 4, "bernoulli": 4,
                    "jitter": 4, "strong-noise": 4, "twins": 4},
             settings={"bernoulli": dict(coarse_steps=200), "jitter": dict(coarse_steps=200)},

@@ -161,7 +161,7 @@ study = lab.Study(
             settings={**_small, "long": dict(steps=100), "swapped-rates": dict(steps=40)},
         ),
         "laptop": lab.Preset(
-            seeds=8, cost="5 min", printed_tasks=64, printed_steps=200, image_limit=10_000, image_side=14, blocks=2,
+            seeds=8, cost="6 min", printed_tasks=64, printed_steps=200, image_limit=10_000, image_side=14, blocks=2,
             channels=8, image_steps=200, image_looks=2, test_repeats=2, test_queries=5,
             reptile_candidates=("0.1 1.0", "0.3 1.0", "1.0 1.0"),
             fewer={**{name: 5 for name in SETTINGS if name not in ("base", "long")}, "phase-steps-tasks": 4,
