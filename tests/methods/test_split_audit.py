@@ -7,7 +7,7 @@ import torch
 
 from assay.methods.fomaml import Fomaml
 from assay.methods.meta_tasks import Task
-from assay.methods.split_audit import SplitAudit
+from assay.methods.split_audit import AuditReport, AuditRow, SplitAudit
 from assay.studies.meta_split import theory
 from assay.studies.meta_split.learners import TwoLayerCNN
 from assay.studies.meta_split.problem import SharedFeature
@@ -54,5 +54,27 @@ def test_bad_audits_are_refused():
     audit = SplitAudit(Fomaml(0.1))
     with pytest.raises(ValueError, match="positive"):
         replace(audit, steps=0)
-    with pytest.raises(ValueError, match="positive"):
-        replace(audit, test_tasks=0)
+    with pytest.raises(ValueError, match="two test_tasks"):
+        replace(audit, test_tasks=1)
+
+
+def test_both_ways_must_start_from_the_same_weights():
+    problem = SharedFeature(60, 20, 6, 4, 2, noise_energy=2.0)
+    tasks = tasks_of(problem.sample(SEEDS))
+    model = TwoLayerCNN(0.1 * SEEDS.normal("filters", 8, 60)[0], 0.5)
+    with pytest.raises(ValueError, match="untrained model anew"):
+        SplitAudit(Fomaml(0.5, 1, tasks_per_step=2), steps=2, test_tasks=2).run(
+            lambda: model, lambda model: torch.optim.SGD(model.parameters(), lr=0.5), tasks, tasks,
+            lambda f, y: theory.loss(y * f).mean(), seed=0,
+        )  # fmt: skip
+
+
+def test_memorisation_needs_a_small_loss_a_clear_amplification_and_a_cost():
+    row = AuditRow("train-val", 0.01, 0.7, 0.5, 0.4, 0.9, 1.0, 0.9, (0.0, 0.1, 0.2))
+    worse = replace(row, split="train-train", adapted_accuracy=0.7, amplifications=(0.8, 0.9, 1.1))
+    assert AuditReport(row, worse).memorises
+    same, noisy = (0.0, 0.1, 0.21), (3.0, 0.0, 0.0)
+    for change in (
+        dict(meta_train_loss=0.5), dict(adapted_accuracy=0.89), dict(amplifications=same), dict(amplifications=noisy),
+    ):  # fmt: skip
+        assert not AuditReport(row, replace(worse, **change)).memorises

@@ -8,11 +8,13 @@ memorise them in the inner loop shows the outer loop nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, finite, mean, split_task
 
@@ -83,9 +85,10 @@ class Fomaml:
     ) -> tuple[Parameters, torch.Tensor]:
         """The gradient of one task for every trainable parameter, and the outer loss after adaptation."""
         second = self.order == "second"
-        adapted = inner.adapt(model, inside, loss_fn, create_graph=second)
         start = inner.trainable(model)
-        with inner.modes(model), torch.enable_grad():
+        # Fused attention has no second derivative: its plain form has.
+        with sdpa_kernel(SDPBackend.MATH) if second else nullcontext(), inner.modes(model), torch.enable_grad():
+            adapted = inner.adapt(model, inside, loss_fn, create_graph=second)
             value, _ = inner.loss(model, adapted, outside, loss_fn)
             targets = list(start.values()) if second else [adapted[name] for name in start]
             slopes = torch.autograd.grad(value, targets, materialize_grads=True)

@@ -45,7 +45,7 @@ class Task:
     @staticmethod
     def from_parts(support: tuple[Inputs, Tensor], query: tuple[Inputs, Tensor]) -> Task:
         """A task whose halves come as separate sets; a query sample that equals a support sample is refused."""
-        ours, theirs = _tensors(support[0]), _tensors(query[0])
+        ours, theirs = _matched(support[0], query[0])
         if len(support[1]) and len(query[1]):
             same = torch.ones(len(support[1]), len(query[1]), dtype=torch.bool, device=support[1].device)
             for a, b in zip(ours, theirs, strict=True):
@@ -71,6 +71,25 @@ class Task:
         return len(self.labels)
 
 
+def _matched(support: Inputs, query: Inputs) -> tuple[list[Tensor], list[Tensor]]:
+    """The tensors of both sides in the same order: fields of mappings by name."""
+    if isinstance(support, Mapping) and isinstance(query, Mapping):
+        if set(support) != set(query):
+            raise ValueError(f"support has the fields {', '.join(support)}, and query {', '.join(query)}")
+        pairs = [(support[name], query[name]) for name in support]
+    elif isinstance(support, Tensor) and isinstance(query, Tensor):
+        pairs = [(support, query)]
+    else:
+        raise ValueError("support and query must both be tensors, or both mappings of tensors")
+    for ours, theirs in pairs:
+        if ours.shape[1:] != theirs.shape[1:]:
+            raise ValueError(
+                f"samples of the support have shape {tuple(ours.shape[1:])} and those of the query "
+                f"{tuple(theirs.shape[1:])}: pad both to one length"
+            )
+    return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
+
+
 def _tensors(inputs: Inputs) -> list[Tensor]:
     return list(inputs.values()) if isinstance(inputs, Mapping) else [inputs]
 
@@ -80,7 +99,16 @@ def split_task(
 ) -> tuple[Task, Task]:
     """Support and query of a task: the split it brings, or a random one with ``val_fraction`` of the samples as
     query. Stratified, every class is on both sides, in equal shares (±1 sample); a class with one sample is refused."""
+    if stratify and task.labels.dim() != 1:
+        raise ValueError(
+            f"a stratified split needs one class per sample, and the labels have shape {tuple(task.labels.shape)}: "
+            "use stratify=False for labels that are not classes"
+        )
     if task.support is not None and task.query is not None:
+        if stratify and (alone := set(task.labels[task.support].tolist()) ^ set(task.labels[task.query].tolist())):
+            raise ValueError(
+                f"class {sorted(alone)[0]} is on one side of the task's split only (stratify=False allows that)"
+            )
         return task.part(task.support), task.part(task.query)
     if not 0 < val_fraction < 1:
         raise ValueError(f"val_fraction must lie between 0 and 1, both excluded, not {val_fraction}")
@@ -93,7 +121,8 @@ def split_task(
     for group, count in zip(groups, held, strict=True):
         if not 1 <= count < len(group):
             what = f"class {task.labels[int(group[0])].item()}" if stratify else "the task"
-            raise ValueError(f"{what} has {len(group)} samples, too few to be on both sides of a split")
+            hint = ": use stratify=False for labels that are not classes" if task.labels.is_floating_point() else ""
+            raise ValueError(f"{what} has {len(group)} samples, too few to be on both sides of a split{hint}")
     query = torch.cat([group[:count] for group, count in zip(groups, held, strict=True)])
     support = torch.cat([group[count:] for group, count in zip(groups, held, strict=True)])
     return task.part(support), task.part(query)

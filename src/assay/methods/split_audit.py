@@ -23,7 +23,7 @@ MakeOptimizer = Callable[[nn.Module], torch.optim.Optimizer]
 @dataclass(frozen=True)
 class AuditRow:
     """One way of training, measured on new tasks. ``support_gain`` and ``held_out_gain`` are mean margin gains from the
-    inner steps; ``amplification`` is their difference."""
+    inner steps; ``amplifications`` are their differences, task by task, and ``amplification`` is the mean of these."""
 
     split: str
     meta_train_loss: float
@@ -33,22 +33,34 @@ class AuditRow:
     adapted_accuracy: float
     support_gain: float
     held_out_gain: float
+    amplifications: tuple[float, ...]
 
     @property
     def amplification(self) -> float:
-        return self.support_gain - self.held_out_gain
+        return mean(self.amplifications)
 
 
 @dataclass(frozen=True)
 class AuditReport:
+    """``near_zero`` is the meta-training loss below which a method counts as fitted, ``tie`` the difference in accuracy
+    that is none."""
+
     with_split: AuditRow
     without_split: AuditRow
+    near_zero: float = 0.1
+    tie: float = 0.02
 
     @property
     def memorises(self) -> bool:
-        """Without a split the inner steps gain more on what they adapted to, and new tasks are served worse."""
-        gap = self.without_split.amplification - self.with_split.amplification
-        return gap > 0 and self.with_split.adapted_accuracy > self.without_split.adapted_accuracy
+        """Without a split the training loss is near zero, the inner steps gain more on what they adapted to than with
+        one (by two standard errors over the tasks, which are the same), and new tasks are served worse."""
+        ours, theirs = self.with_split, self.without_split
+        apart = torch.tensor(theirs.amplifications) - torch.tensor(ours.amplifications)
+        return (
+            theirs.meta_train_loss < self.near_zero
+            and float(apart.mean()) > 2 * float(apart.std()) / len(apart) ** 0.5
+            and ours.adapted_accuracy - theirs.adapted_accuracy > self.tie
+        )
 
     def table(self) -> str:
         names = ["meta_train_loss", "test_loss", "test_accuracy", "adapted_loss", "adapted_accuracy", "support_gain",
@@ -70,8 +82,8 @@ class SplitAudit:
     test_tasks: int = 20
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.test_tasks < 1:
-            raise ValueError("steps and test_tasks must be positive")
+        if self.steps < 1 or self.test_tasks < 2:
+            raise ValueError("steps must be positive, and two test_tasks are the least that have an error")
 
     def run(
         self, make_model: MakeModel, make_optimizer: MakeOptimizer, training: TaskSampler | Sequence[Task],
@@ -79,12 +91,17 @@ class SplitAudit:
     ) -> AuditReport:  # fmt: skip
         """``make_model`` builds the untrained model (torch is seeded around it). Test tasks are split as the method
         splits: support to adapt to, the rest held out."""
-        rows = {}
+        rows: dict[str, AuditRow] = {}
+        start: dict[str, torch.Tensor] = {}
         for split in ("train-val", "train-train"):
             method = replace(self.method, split=split)
-            with torch.random.fork_rng(devices=[]):
+            with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
                 torch.manual_seed(seed)
                 model = make_model()
+            now = {name: value.detach().clone() for name, value in model.state_dict().items()}
+            if rows and not _equal(start, now):
+                raise ValueError("make_model must build the same untrained model anew at every call")
+            start = now
             optimizer = make_optimizer(model)
             losses = [
                 found.loss for found in method.train(model, training, loss_fn, optimizer, steps=self.steps, seed=seed)
@@ -105,18 +122,24 @@ class SplitAudit:
             support, held_out = split_task(task, val_fraction=fraction, stratify=stratify, generator=generator)
             start: Parameters = dict(inner.trainable(model))
             adapted = inner.adapt(model, support, loss_fn)
-            gains = {}
+            states = {}
             for name, samples in (("support_gain", support), ("held_out_gain", held_out)):
                 with torch.no_grad(), inner.modes(model):
                     before = inner.loss(model, start, samples, loss_fn)
                     after = inner.loss(model, adapted, samples, loss_fn)
                 gain = margins(after[1], samples.labels) - margins(before[1], samples.labels)
-                gains[name] = (before, after)
+                states[name] = (before, after)
                 found[name].append(float(gain.mean()))
-            before, after = gains["held_out_gain"]
+            before, after = states["held_out_gain"]
             for name, state in (("test", before), ("adapted", after)):
                 found[f"{name}_loss"].append(float(state[0]))
                 right = margins(logits_of(state[1]), held_out.labels) > 0
                 found[f"{name}_accuracy"].append(float(right.float().mean()))
+        gains = zip(found["support_gain"], found["held_out_gain"], strict=True)
         numbers = {name: mean(values) for name, values in found.items() if values}
-        return AuditRow(split=split, meta_train_loss=train_loss, **numbers)
+        apart = tuple(support - held_out for support, held_out in gains)
+        return AuditRow(split=split, meta_train_loss=train_loss, amplifications=apart, **numbers)
+
+
+def _equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
