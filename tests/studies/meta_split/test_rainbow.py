@@ -61,6 +61,19 @@ def test_episodes_have_every_class_in_both_parts_and_no_image_twice(digits):
             assert len(ids.round(decimals=5).unique(dim=0)) == 50
 
 
+@pytest.mark.parametrize("members", [6, 7, 10, 11, 37])
+def test_strata_never_give_an_image_twice(members):
+    images = torch.arange(2.0 * members).reshape(-1, 1, 1, 1).expand(-1, 1, 4, 4) / (2 * members)
+    rainbow = Rainbow(ImageSet(images, torch.arange(2).repeat_interleave(members), "numbered", 2), 4)
+    draws = torch.rand(1, 4000, 2, 6, generator=torch.Generator().manual_seed(0))
+    draws[:, :10] = torch.tensor([0.0, 1 - 1e-7]).repeat(3)
+    order = torch.rand(draws.shape, generator=torch.Generator().manual_seed(1)).argsort(-1)
+    episodes = rainbow.draw(torch.zeros(1, 4000, dtype=torch.long), draws, 3, order)
+    shown = episodes.images[0, :, :, 1, 0, 0].sort(-1).values  # the green of a red background is the image's own
+    assert float(shown.diff(dim=-1).amin()) > 0
+    assert len(episodes.images[0, :, :, 1, 0, 0].unique()) == 2 * members
+
+
 def test_meta_testing_uses_the_other_combinations(rainbow):
     order = SEEDS.permutation("combinations", 56)
     episodes = rainbow.testing(SEEDS, 2, 1, 2)

@@ -82,11 +82,33 @@ def reptile(params, seeds, record):
         record(**found)
 
 
+@study.arm("fomaml-tuned", tolerance=0.05, uses=(*USES, "fomaml"), needs=lambda p: (f"data:{p.images}",),
+           working_set=lambda p: 2.0 * 2**20)  # fmt: skip
+def fomaml_tuned(params, seeds, record):
+    """FOMAML with a split at rates that are tuned as Reptile's are."""
+    inner, outer = (float(word) for word in params.fomaml.split())
+    for found in _meta_train(params, seeds, MetaTraining("train-validation", inner, outer), "huberized"):
+        record(**found)
+
+
 @study.arm("reptile-tuning", over={"candidate": lambda p: p.reptile_candidates}, tolerance=0.05, uses=USES,
            needs=lambda p: (f"data:{p.images}",), working_set=lambda p: 2.0 * 2**20)  # fmt: skip
 def reptile_tuning(params, seeds, record, *, candidate):
     """Reptile's inner rate and ε, on seeds and images kept for tuning."""
+    record(tuning_accuracy=_tuned(params, seeds, _reptile(candidate)))
+
+
+@study.arm("fomaml-tuning", over={"candidate": lambda p: p.fomaml_candidates}, tolerance=0.05, uses=USES,
+           needs=lambda p: (f"data:{p.images}",), working_set=lambda p: 2.0 * 2**20)  # fmt: skip
+def fomaml_tuning(params, seeds, record, *, candidate):
+    """FOMAML's inner and outer rate, on the same seeds and images."""
+    inner, outer = (float(word) for word in candidate.split())
+    record(tuning_accuracy=_tuned(params, seeds, MetaTraining("train-validation", inner, outer)))
+
+
+def _tuned(params: Any, seeds: Seeds, method: MetaTraining) -> torch.Tensor:
     kept = Seeds(tuple(TUNING_SEED + seed for seed in seeds), seeds.device, seeds.dtype)
-    for found in _meta_train(params, kept, _reptile(candidate), "huberized", tested_on="held-out"):
+    for found in _meta_train(params, kept, method, "huberized", tested_on="held-out"):
         last = found
-    record(tuning_accuracy=last["accuracy"])
+    accuracy: torch.Tensor = last["accuracy"]
+    return accuracy

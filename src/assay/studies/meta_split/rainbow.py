@@ -56,15 +56,17 @@ class Rainbow:
         self._members, self._counts = order.to(device), counts.to(device)
         self._starts = (counts.cumsum(0) - counts).to(device)
 
-    def draw(self, combinations: Tensor, uniforms: Tensor, support: int) -> Episodes:
+    def draw(self, combinations: Tensor, uniforms: Tensor, support: int, order: Tensor | None = None) -> Episodes:
         """``combinations`` (seeds, tasks) of 0..55; ``uniforms`` (seeds, tasks, classes, per class) choose distinct
-        images: each class is cut into as many strata as samples are wanted, and each stratum gives one. The first
-        ``support`` of every class form the support set."""
+        images: each class is cut into as many strata as samples are wanted, and each stratum gives one, in the
+        ``order`` of strata given. The first ``support`` of every class form the support set."""
         per_class = uniforms.shape[-1]
-        strata = torch.arange(per_class, device=uniforms.device)
+        strata = torch.arange(per_class, device=uniforms.device) if order is None else order
         counts = self._counts.reshape(-1, 1)
-        chosen = ((strata + uniforms) / per_class * counts).long().clamp(max=int(counts.max()) - 1)
-        index = self._members[self._starts.reshape(-1, 1) + torch.minimum(chosen, counts - 1)]
+        # Strata in whole images: with fractional borders two of them could give the same one.
+        first, last = strata * counts // per_class, (strata + 1) * counts // per_class - 1
+        chosen = torch.minimum(first + (uniforms * (last - first + 1)).long(), last)
+        index = self._members[self._starts.reshape(-1, 1) + chosen]
         labels = torch.arange(self.classes, device=index.device).reshape(-1, 1).expand_as(index)
         index, labels = (_support_first(part, support) for part in (index, labels))
         shape = combinations // len(ROTATIONS) // len(SCALES), combinations % (len(ROTATIONS) * len(SCALES))
@@ -98,7 +100,7 @@ class Rainbow:
             raise ValueError(
                 f"{per_class} different images of a class are wanted, and one has {int(self._counts.min())}"
             )
-        return self.draw(combinations, (order + uniforms) - torch.arange(per_class, device=order.device), support)
+        return self.draw(combinations, uniforms, support, order)
 
 
 def _support_first(values: Tensor, support: int) -> Tensor:

@@ -51,7 +51,7 @@ class Params(lab.Params):
     steps: int = Field(600, ge=10, description="outer steps T")
     look_every: int = Field(20, ge=1, description="outer steps between measurements")
     unseen_tasks: int = Field(60, ge=4, description="new tasks for testing")
-    unseen_samples: int = Field(4, ge=1, description="test samples of each")
+    unseen_samples: int = Field(4, ge=2, description="test samples of each")
     phase_inner_steps: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5, 6), description="J of the first phase map")
     phase_tasks: tuple[int, ...] = Field((2, 5, 10, 20, 40), description="K of the first phase map")
     phase_noise: tuple[float, ...] = Field((1, 2, 4, 6, 8, 12, 16), description="s of the second phase map")
@@ -79,6 +79,11 @@ class Params(lab.Params):
     reptile_candidates: tuple[str, ...] = Field(
         ("0.1 0.1", "0.1 0.3", "0.1 1.0", "0.3 0.3", "0.3 1.0", "1.0 1.0"), description="choices it was tuned over"
     )
+    fomaml: str = Field("0.03 0.03", description="FOMAML's inner and outer rate, tuned as Reptile's are")
+    fomaml_candidates: tuple[str, ...] = Field(
+        ("0.01 0.01", "0.03 0.003", "0.03 0.01", "0.03 0.03", "0.1 0.003", "0.1 0.01", "0.1 0.03", "0.3 0.01"),
+        description="choices they were tuned over",
+    )
     test_repeats: int = Field(4, ge=1, description="episodes per meta-testing task")
     test_queries: int = Field(10, ge=1, description="test images per class in an episode")
 
@@ -89,13 +94,16 @@ class Params(lab.Params):
         found = [each for each in ("mnist", "fashion_mnist", "digits") if available(each) is None]
         return found[0] if name == "auto" else name
 
-    @field_validator("reptile", "reptile_candidates")
+    @field_validator("reptile", "reptile_candidates", "fomaml", "fomaml_candidates")
     @classmethod
     def _two_numbers(cls, value: Any) -> Any:
         for text in (value,) if isinstance(value, str) else value:
-            words = text.split()
-            if len(words) != 2 or not all(float(word) > 0 for word in words) or float(words[1]) > 1:
-                raise ValueError(f"'{text}' is not an inner rate and an ε in (0, 1]")
+            try:
+                inner, outer = (float(word) for word in text.split())
+            except ValueError:
+                inner = outer = 0.0
+            if inner <= 0 or not 0 < outer <= 1:
+                raise ValueError(f"'{text}' is not an inner rate and an outer rate or ε in (0, 1]")
         return value
 
     @model_validator(mode="after")
@@ -105,8 +113,10 @@ class Params(lab.Params):
             values = getattr(self, name)
             if len(values) < 2 or len(set(values)) != len(values) or min(values) < 0:
                 raise ValueError(f"{name} needs at least two values, none negative and none twice, not {values}")
-        if self.reptile not in self.reptile_candidates:
-            raise ValueError(f"reptile '{self.reptile}' is not among the reptile_candidates it was tuned over")
+        for name in ("reptile", "fomaml"):
+            chosen = getattr(self, name)
+            if chosen not in getattr(self, f"{name}_candidates"):
+                raise ValueError(f"{name} '{chosen}' is not among the {name}_candidates it was tuned over")
         if self.printed_tasks > self.printed_dim // 2:
             raise ValueError("printed_tasks cannot exceed half of printed_dim, the size of its dictionary")
         return self
@@ -158,19 +168,23 @@ study = lab.Study(
             printed_dim=100, printed_tasks=8, printed_steps=20, printed_test_tasks=5, printed_test_samples=5,
             images="digits", image_side=8, blocks=2, channels=4, image_steps=4, image_looks=1,
             tasks_per_step=2, test_repeats=1, test_queries=2, reptile_candidates=("0.1 1.0", "0.3 1.0"),
+            fomaml_candidates=("0.03 0.03", "0.1 0.01"),
             settings={**_small, "long": dict(steps=100), "swapped-rates": dict(steps=40)},
         ),
         "laptop": lab.Preset(
             seeds=8, cost="6 min", printed_tasks=64, printed_steps=200, image_limit=10_000, image_side=14, blocks=2,
             channels=8, image_steps=200, image_looks=2, test_repeats=2, test_queries=5,
             reptile_candidates=("0.1 1.0", "0.3 1.0", "1.0 1.0"),
+            fomaml_candidates=("0.01 0.03", "0.03 0.01", "0.03 0.03", "0.1 0.01", "0.1 0.03"),
             fewer={**{name: 5 for name in SETTINGS if name not in ("base", "long")}, "phase-steps-tasks": 4,
-                   "phase-noise-rate": 4, "printed": 3, "rainbow": 5, "reptile": 5, "reptile-tuning": 3},
+                   "phase-noise-rate": 4, "printed": 3, "rainbow": 4, "reptile": 4, "fomaml-tuned": 4,
+                   "reptile-tuning": 3, "fomaml-tuning": 3},
         ),
         "paper": lab.Preset(
             seeds=10, cost="40 min on a GPU", unseen_tasks=200, phase_tasks=(2, 5, 10, 20, 40, 80),
             phase_noise=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16), phase_rates=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
-            fewer={"printed": 5, "rainbow": 5, "reptile": 5, "reptile-tuning": 3},
+            images="mnist", fewer={"printed": 5, "rainbow": 5, "reptile": 5, "fomaml-tuned": 5, "reptile-tuning": 3,
+                                   "fomaml-tuning": 3},
         ),
     },
 )  # fmt: skip
@@ -310,7 +324,7 @@ def linear(params, seeds, record):
     unseen = problem.sample_unseen(seeds, params.unseen_tasks, problem.support + params.unseen_samples)
     exact = (tasks.inputs * tasks.linear_solution.reshape(len(seeds), 1, 1, 2, -1)).sum((-1, -2)) - tasks.labels
     record(realisable_error=exact.abs().amax((1, 2)))
-    for split in SPLITS:
+    for split in (*SPLITS, "support only"):
         record(at={"split": split}, linear_error=mean_squared_error(centroid(tasks, split, params.ridge), unseen))
 
 
@@ -322,11 +336,7 @@ def printed_cell(variant: str, rates: str) -> tuple[float, float, int, float]:
     return inner, outer, 1 if variant == "one step" else 5, theory.RELU_KNEE if variant == "relu" else 0.5
 
 
-PRINTED = [{"rates": "0.01/0.001", "variant": variant} for variant in PRINTED_VARIANTS]
-PRINTED += [{"rates": "0.001/0.0001", "variant": "huberized"}]  # the other pair that is printed
-
-
-@study.arm("printed", over=PRINTED,
+@study.arm("printed", over={"rates": list(PRINTED_RATES), "variant": list(PRINTED_VARIANTS)},
            uses=("printed_dim", "printed_tasks", "printed_steps", "printed_test_tasks", "printed_test_samples"),
            working_set=lambda p: 16.0 * (10 * p.printed_tasks) ** 2, **EXACT)  # fmt: skip
 def printed(params, seeds, record, *, rates, variant):
