@@ -300,7 +300,7 @@ def test_claims_are_saved_for_a_preset_as_it_is_and_nothing_else(assay, runs, tm
     assert (status, "wrote results/coin.smoke.json" in err) == (0, True)
     summary = json.loads((tmp_path / "results" / "coin.smoke.json").read_text())
     assert (summary["seeds"], len(summary["claims"])) == (4, 2)
-    assert {"commit", "unit_seconds"} <= set(summary)
+    assert {"commit", "params", "unit_seconds"} <= set(summary)
     before = contents(tmp_path / "results")
     assert assay("run", "coin", "--preset", "smoke", "--set", "bias=0.9", "--json", *where)[0] == 0
     assert_refused(assay, "claims", "--save", *where, says="is not saved, because it had --set bias=0.9")
