@@ -157,7 +157,7 @@ study = lab.Study(
         ),
         "laptop": lab.Preset(
             seeds=8, cost="6 min", image_limit=12_000, image_test=4_000, image_largest=300, image_probe=100,
-            fewer={"images": 4, "image-tuning": 3},
+            fewer={"images": 3, "image-tuning": 3},
         ),
         "paper": lab.Preset(
             seeds=100, cost="30 min on a GPU", dim=500, attention="softmax",

@@ -152,8 +152,8 @@ study = lab.Study(
         ),
         "laptop": lab.Preset(
             seeds=16, cost="6 min",
-            fewer={**dict.fromkeys(_EIGHT, 8), "checkpoints": 4, "larger-network": 4, "bernoulli": 4,
-                   "jitter": 4, "strong-noise": 4, "twins": 4},
+            fewer={**dict.fromkeys(_EIGHT, 8), "hierarchies": 10, "clusters": 5, "invariants": 4, "checkpoints": 4,
+                   "larger-network": 4, "bernoulli": 4, "jitter": 4, "strong-noise": 4, "tiles": 5, "twins": 4},
             settings={"bernoulli": dict(coarse_steps=200), "jitter": dict(coarse_steps=200)},
         ),
         "paper": lab.Preset(
