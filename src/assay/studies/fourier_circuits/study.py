@@ -163,8 +163,8 @@ study = lab.Study(
         ),
         "laptop": lab.Preset(
             seeds=8, cost="6 min",
-            fewer={"construction": 4, "regularisation": 5, "network": 4, "weight-decay": 3, "grokking": 4,
-                   "equal-counts": 4},
+            fewer={"construction": 4, "full-data": 5, "regularisation": 4, "shuffled": 5, "network": 4,
+                   "weight-decay": 3, "grokking": 5, "sum-of-2": 4, "sum-of-2-strong": 4, "equal-counts": 4},
         ),
         "paper": lab.Preset(
             seeds=3, cost="25 min on a GPU", networks=("k3", "k4", "k5"), arms=("attention",), batch=1024, dim=128,
