@@ -176,9 +176,9 @@ study = lab.Study(
             channels=8, image_steps=200, image_looks=2, test_repeats=2, test_queries=5,
             reptile_candidates=("0.1 1.0", "0.3 1.0", "1.0 1.0"),
             fomaml_candidates=("0.03 0.01", "0.03 0.03", "0.1 0.01", "0.1 0.03"),
-            fewer={**{name: 4 for name in SETTINGS if name not in ("base", "long")}, "phase-steps-tasks": 4,
+            fewer={**{name: 5 for name in SETTINGS if name not in ("base", "long")}, "phase-steps-tasks": 4,
                    "phase-noise-rate": 4, "printed": 3, "rainbow": 4, "reptile": 4, "fomaml-tuned": 4,
-                   "reptile-tuning": 2, "fomaml-tuning": 2},
+                   "reptile-tuning": 3, "fomaml-tuning": 3},
         ),
         "paper": lab.Preset(
             seeds=10, cost="40 min on a GPU", unseen_tasks=200, phase_tasks=(2, 5, 10, 20, 40, 80),
