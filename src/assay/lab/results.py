@@ -137,7 +137,10 @@ def save_summary(folder: Path, store: Store, study: Study, manifest: Mapping[str
     check_quotable(store, study, manifest)
     spent = sum(store.read(unit["key"]).meta["seconds"] for unit in manifest["units"])
     summary = {
-        **{key: manifest[key] for key in ("study", "preset", "set", "params", "device", "versions", "machine", "commit")},
+        **{
+            key: manifest[key]
+            for key in ("study", "preset", "set", "params", "device", "versions", "machine", "commit")
+        },
         "seeds": seeds_used(manifest),
         "started": manifest["started"],
         "seconds": manifest.get("seconds"),
