@@ -4,6 +4,8 @@ A page asks for a table with a pair of comments, and everything between them is 
 
     <!-- claims: results/feature-emergence.laptop.json -->
     <!-- end -->
+
+With ``only a,b`` after the file a table has these claims, or these columns of a benchmark (``_`` for a space).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ def refresh(text: str, root: Path) -> str:
     def fill(match: re.Match[str]) -> str:
         start, kind, path, only, end = match.groups()
         data = json.loads((root / path).read_text())
-        return start + (claims_table(data, only) if kind == "claims" else bench_table(data)) + end
+        return start + (claims_table(data, only) if kind == "claims" else bench_table(data, only)) + end
 
     return _BLOCK.sub(fill, text)
 
@@ -42,8 +44,8 @@ def claims_table(summary: dict[str, Any], only: str | None = None) -> str:
     return "\n".join(rows) + "\n"
 
 
-def bench_table(result: dict[str, Any]) -> str:
-    columns = list(result["rows"][0])
+def bench_table(result: dict[str, Any], only: str | None = None) -> str:
+    columns = only.replace("_", " ").split(",") if only else list(result["rows"][0])
     rows = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
     rows += ["| " + " | ".join(str(row[column]) for column in columns) + " |" for row in result["rows"]]
     return "\n".join(rows) + f"\n\n{result['machine']}, {result['versions']}\n"
