@@ -55,11 +55,28 @@ def test_one_prompt_with_baselines_a_page_and_the_kept_text(folder, tmp_path):
     made = json.loads(done.stdout)
     assert [row["method"] for row in made["answers"]] == ["gemfilter", "full", "snapkv", "h2o", "one-run"]
     assert {row["kept_tokens"] for row in made["answers"]} == {40, made["answers"][1]["prompt_tokens"]}
+    for row in made["answers"]:
+        assert row["new_tokens"] <= 4
+        assert row["cache_bytes"] > 0
+        assert row["peak_counts"] in ("the whole process", "the whole process since it started")
+        assert row["peak_bytes"] == max(row["first_peak"], row["second_peak"]) > 2**20
     assert made["chat"] is False
     assert "…" in made["kept"]
     html = page.read_text()
     assert html.count("<mark>") >= 2
     assert "40 of" in html
+
+
+def test_the_table_says_what_was_measured(folder):
+    done = assay(
+        "gemfilter", "--model", folder, "--prompt-file", folder / "text.txt", "--keep", 40, "--layer", 1, "--new", 2,
+        "--compare", "snapkv",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for words in ("prompt s", "answer s", "ms a token", "cache MiB", "peak GiB", "peak memory: the whole process"):
+        assert words in done.stdout, words
+    assert "40 of" in done.stdout
+    assert " then " in done.stdout
 
 
 def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
@@ -74,6 +91,25 @@ def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
     assert {row["length"] for row in rows} == {150}
     assert {row["keep"] for row in rows} == {18}
     assert (tmp_path / "map.svg").read_text().startswith("<svg")
+
+
+def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
+    done = assay(
+        "needle", "--model", folder, "--lengths", "150,200", "--depths", 3, "--methods", "", "--keep", 24,
+        "--haystack", folder / "text.txt", "--layers", tmp_path / "layers.svg", "--layer", 1, "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["rows"] == []
+    assert [row["length"] for row in made["layers"]] == [150, 200]
+    for row in made["layers"]:
+        assert len(row["stages"]) == 3
+        assert set(row["recall"]) == {"logits", "softmax", "window"}
+        assert all(0 <= value <= 1 for values in row["recall"].values() for value in values)
+    assert "in layers 0 to" in done.stderr
+    picture = (tmp_path / "layers.svg").read_text()
+    assert "n = 150, k = 24" in picture
+    assert "search" in picture
 
 
 @pytest.mark.parametrize(
@@ -108,6 +144,8 @@ def test_bad_words_get_one_sentence(folder, words, sentence):
         (["--lengths", "long"], "--lengths takes numbers"),
         (["--keep", 0], "--keep 0 is not allowed"),
         (["--out", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
+        (["--layers", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
+        (["--methods", ""], "at least one method"),
         (["--lengths", 20], "leaves no room for a haystack"),
         (["--needle", "gold"], "needles are ingredient, passcode, sandwich"),
         (["--haystack", "model.safetensors"], "it is not text in UTF-8"),

@@ -115,8 +115,9 @@ def gemfilter(
     as_json: Json = False,
 ) -> None:
     """Answer a question about a long text from the tokens that an early layer points at."""
-    from assay.methods.gemfilter.evaluate import answer_with_baseline, answer_with_filter, baseline, chat_ids
+    from assay.methods.gemfilter.evaluate import answer, baseline, chat_ids
     from assay.methods.gemfilter.highlight import highlighted
+    from assay.methods.gemfilter.measure import peak_counts
 
     if new < 1:
         raise UserError(f"--new {new} is not allowed: at least one token is generated")
@@ -130,15 +131,18 @@ def gemfilter(
         loaded = _loaded(model, device)
         ids, templated = chat_ids(loaded, text, question, chat=chat)
         chosen = _filter(loaded, layer, keep, rule, len(ids))
-        answers = [answer_with_filter(loaded, ids, chosen, new)]
-        answers += [answer_with_baseline(loaded, ids, baseline(name, keep, chosen), new) for name in others]
-    selection = answers[0].selection
+        methods = [chosen, *(baseline(name, keep, chosen) for name in others)]
+        answers = [answer(loaded, ids, method, new) for method in methods]
+    selection, counted = answers[0].selection, peak_counts(loaded.model.device)
     facts = f"{len(selection.kept()):,} of {len(ids):,} tokens, chosen by layer {chosen.layer} with '{chosen.rule}'"
     if page is not None:
         page.write_text(highlighted(loaded.tokenizer, ids, selection, answer=answers[0].text, facts=facts))
         _say(f"wrote {page}")
     if as_json:
-        rows = [{key: value for key, value in vars(answer).items() if key != "selection"} for answer in answers]
+        rows = [
+            {**vars(made.profile), "peak_bytes": made.profile.peak_bytes, "text": made.text, "peak_counts": counted}
+            for made in answers
+        ]
         document = {"model": model, "layer": chosen.layer, "rule": chosen.rule, "chat": templated, "answers": rows}
         if show:
             document["kept"] = selection.text(loaded.tokenizer)
@@ -146,18 +150,21 @@ def gemfilter(
         return
     if show:
         print(f"{facts}:\n\n{selection.text(loaded.tokenizer)}\n")
-    _console().print(_answers(answers, templated))
+    _console().print(_answers(answers, templated, counted))
 
 
-def _answers(answers: Sequence[Any], templated: bool) -> Table:
+def _answers(answers: Sequence[Any], templated: bool, counted: str) -> Table:
     title = "with the chat template" if templated else "without a chat template"
-    table = Table(title=title, title_justify="left")
-    for name in ("method", "answer", "tokens kept", "prompt s", "answer s", "peak GiB"):
+    table = Table(title=title, title_justify="left", caption=f"peak memory: {counted}", caption_justify="left")
+    for name in ("method", "answer", "tokens kept", "prompt s", "answer s", "ms a token", "cache MiB", "peak GiB"):
         table.add_column(name, justify="left" if name in ("method", "answer") else "right")
     for made in answers:
+        took = made.profile
+        peaks = (took.first_peak, took.second_peak)
         table.add_row(
-            made.method, made.text, f"{made.kept_tokens:,} of {made.prompt_tokens:,}", f"{made.first_pass:.2f}",
-            f"{made.second_pass:.2f}", f"{made.peak_bytes / 2**30:.2f}",
+            took.method, made.text, f"{took.kept_tokens:,} of {took.prompt_tokens:,}", f"{took.first_pass:.2f}",
+            f"{took.second_pass:.2f}", f"{1000 * took.token:.1f}", f"{took.cache_bytes / 2**20:.1f}",
+            " then ".join("?" if peak is None else f"{peak / 2**30:.2f}" for peak in peaks),
         )  # fmt: skip
     return table
 
@@ -179,33 +186,33 @@ def needle(
     haystack: Annotated[Path | None, typer.Option("--haystack", help="A text file; Python's manual else.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Draws needles and places.")] = 0,
     out: Annotated[Path | None, typer.Option("--out", help="Write a heat map: .html, .svg, .png or .pdf.")] = None,
+    layers: Annotated[
+        Path | None, typer.Option("--layers", help="Scan all layers, and write their recall with the three stages.")
+    ] = None,
     chat: Chat = True,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Needle in a haystack: lengths × depths, any model, any method."""
-    from assay.methods.gemfilter import needle_grid
-    from assay.methods.gemfilter.evaluate import BASELINES, needle_table
+    """Needle in a haystack: lengths × depths, any model, any method.
 
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    for name in names:
-        if name not in (*BASELINES, "gemfilter"):
-            raise UserError(f"unknown method '{name}'; known: {', '.join((*BASELINES, 'gemfilter'))}")
-    if not names or depths < 1 or prompts < 1:
+    With --layers every layer is scanned under every rule, one forward pass a prompt; --methods '' leaves it at that.
+    """
+    from assay.methods.gemfilter import layer_scan, needle_grid
+    from assay.methods.gemfilter.evaluate import needle_table
+
+    names, sizes = _methods_of(methods), _sizes_of(lengths)
+    if not (names or layers) or depths < 1 or prompts < 1:
         raise UserError("a grid needs at least one method, one depth and one prompt")
-    try:
-        sizes = [int(part) for part in lengths.split(",")]
-    except ValueError:
-        raise UserError(f"--lengths takes numbers of tokens, not '{lengths}'") from None
-    places = [0.5] if depths == 1 else [i / (depths - 1) for i in range(depths)]
     if keep is not None and keep < 1:
         raise UserError(f"--keep {keep} is not allowed: at least one token stays")
-    if out is not None and out.suffix not in (".html", ".svg", ".png", ".pdf"):
-        raise UserError(f"cannot write {out}: the formats are .html, .svg, .png and .pdf")
-    _writable(out)
+    if out is not None and not names:
+        raise UserError("a heat map needs at least one method")
+    _pictures(out, layers)
+    places = [0.5] if depths == 1 else [i / (depths - 1) for i in range(depths)]
     text = None if haystack is None else _read(haystack)
     filtered = "gemfilter" in names or "one-run" in names
     rows: list[dict[str, Any]] = []
+    scans: dict[int, Any] = {}
     templated = False
     with _one_sentence():
         loaded = _loaded(model, device)
@@ -215,20 +222,66 @@ def needle(
             options = {"seed": seed, "haystack": text, "chat": chat, "needle": kind}
             grid = list(needle_grid(loaded.tokenizer, [size], places, prompts, **options))
             templated = grid[0].chat
+            if layers is not None:
+                scans[size] = layer_scan(loaded.model, grid, keep=budget, progress=lambda text: _say(f"scan: {text}"))
+                _say(f"{size} tokens: {_stages(scans[size])}")
             for row in needle_table(loaded, grid, chosen, names):
                 used = {"layer": chosen.layer, "rule": chosen.rule} if row["method"] in ("gemfilter", "one-run") else {}
                 rows.append({**row, "keep": budget, **used})
                 mark = "right" if row["right"] else "wrong"
                 _say(f"{row['method']} at {row['length']} tokens, depth {row['depth']:.2f}: {mark}")
     if out is not None:
-        _heat_map(rows, out)
-        _say(f"wrote {out}")
+        _save(_heat_map(rows), out)
+    if layers is not None:
+        from assay.studies.gemfilter.layer_figures import scans_chart
+
+        _save(scans_chart(scans, {size: keep or max(1, size // _KEEP_ONE_IN) for size in sizes}), layers)
     if as_json:
-        print(
-            json.dumps({"model": model, "chat": templated, "needle": kind, "rows": rows}, indent=1, ensure_ascii=False)
-        )
-        return
-    _console().print(_shares(rows, names, sizes))
+        document = {"model": model, "chat": templated, "needle": kind, "rows": rows}
+        if scans:
+            document["layers"] = [_scan_row(size, scan) for size, scan in scans.items()]
+        print(json.dumps(document, indent=1, ensure_ascii=False))
+    elif names:
+        _console().print(_shares(rows, names, sizes))
+
+
+def _methods_of(methods: str) -> list[str]:
+    from assay.methods.gemfilter.evaluate import BASELINES
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    for name in names:
+        if name not in (*BASELINES, "gemfilter"):
+            raise UserError(f"unknown method '{name}'; known: {', '.join((*BASELINES, 'gemfilter'))}")
+    return names
+
+
+def _sizes_of(lengths: str) -> list[int]:
+    try:
+        return [int(part) for part in lengths.split(",")]
+    except ValueError:
+        raise UserError(f"--lengths takes numbers of tokens, not '{lengths}'") from None
+
+
+def _pictures(*paths: Path | None) -> None:
+    """Refuse at once what could not be written after minutes of work."""
+    for path in paths:
+        if path is not None and path.suffix not in (".html", ".svg", ".png", ".pdf"):
+            raise UserError(f"cannot write {path}: the formats are .html, .svg, .png and .pdf")
+        _writable(path)
+
+
+def _scan_row(size: int, scan: Any) -> dict[str, Any]:
+    """Mean recall per layer under every rule, and the stages by the best one."""
+    recall = {rule: scan.of(rule).mean(dim=1).tolist() for rule in scan.rules}
+    return {"length": size, "rule": scan.best_rule(), "stages": scan.stages(scan.best_rule()), "recall": recall}
+
+
+def _stages(scan: Any) -> str:
+    """The three stages in words."""
+    stages = scan.stages(scan.best_rule())
+    runs = [(name, [i for i, stage in enumerate(stages) if stage == name]) for name in dict.fromkeys(stages)]
+    spans = [f"{name} in layers {places[0]} to {places[-1]}" for name, places in runs]
+    return f"{', '.join(spans)} by the rule '{scan.best_rule()}'"
 
 
 def _shares(rows: Sequence[dict[str, Any]], names: Sequence[str], sizes: Sequence[int]) -> Table:
@@ -243,15 +296,13 @@ def _shares(rows: Sequence[dict[str, Any]], names: Sequence[str], sizes: Sequenc
     return table
 
 
-def _heat_map(rows: Sequence[dict[str, Any]], out: Path) -> None:
+def _heat_map(rows: Sequence[dict[str, Any]]) -> Any:
     import altair as alt
     import polars as pl
 
-    from assay.report import theme
-
     frame = pl.DataFrame([{key: row[key] for key in ("method", "length", "depth", "right")} for row in rows])
     shares = frame.group_by("method", "length", "depth", maintain_order=True).agg(pl.col("right").mean())
-    chart = (
+    return (
         alt.Chart(shares)
         .mark_rect()
         .encode(
@@ -261,11 +312,20 @@ def _heat_map(rows: Sequence[dict[str, Any]], out: Path) -> None:
             column=alt.Column("method:N", title=None),
         )
     )
+
+
+def _save(chart: Any, out: Path) -> None:
+    """A picture in the theme of the reports."""
+    import altair as alt
+
+    from assay.report import theme
+
     made = alt.Chart.from_dict(theme.spec(chart))
     if out.suffix == ".html":
         made.save(str(out), inline=True)  # with its scripts inside: a page that needs no network
     else:
         made.save(str(out))
+    _say(f"wrote {out}")
 
 
 def _console() -> Console:

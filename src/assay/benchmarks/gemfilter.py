@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +12,10 @@ import torch
 
 from assay.lab.backends import prepare_process
 from assay.lab.errors import UserError
+from assay.methods.gemfilter.adapter import after_attention, trimmed_cache
 from assay.methods.gemfilter.baselines import FullAttention, SnapKV, share_prefill
-from assay.methods.gemfilter.cache_adapter import after_attention, trimmed_cache
 from assay.methods.gemfilter.filter import GemFilter
+from assay.methods.gemfilter.measure import timed
 
 # LLaMA 3.1 8B and the layer of the text; weights are random, which no time depends on.
 LLAMA = dict(
@@ -154,20 +153,20 @@ def _with_cache(model: Any, ids: torch.Tensor, method: Any, plan: Plan, device: 
             logits: torch.Tensor = model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits
         return logits
 
-    seconds, peak, logits = _timed(prefill, device)
-    return Measured(seconds, _decode(model, cache, logits, plan.new, device), peak)
+    read = timed(prefill, device)
+    return Measured(read.seconds, _decode(model, cache, read.made, plan.new, device), read.peak_bytes or 0)
 
 
 @torch.no_grad()
 def _gemfilter(model: Any, ids: torch.Tensor, plan: Plan, device: str) -> Measured:
     """Pass 1 is the prefill that is compared; pass 2 prefills the kept tokens and decodes."""
     chosen = GemFilter(layer=plan.layer, keep=plan.keep)
-    seconds, peak, selection = _timed(lambda: chosen.select(model, ids), device)
-    kept = selection.input_ids
-    second, other, start = _timed(lambda: share_prefill(model, kept, [FullAttention()])[0], device)
-    logits = torch.nn.functional.one_hot(start.first, plan.shape["vocab_size"]).float()
-    token = _decode(model, start.cache, logits, plan.new, device)
-    return Measured(seconds, token, max(peak, other), second)
+    first = timed(lambda: chosen.select(model, ids), device)
+    kept = first.made.input_ids
+    second = timed(lambda: share_prefill(model, kept, [FullAttention()])[0], device)
+    logits = torch.nn.functional.one_hot(second.made.first, plan.shape["vocab_size"]).float()
+    token = _decode(model, second.made.cache, logits, plan.new, device)
+    return Measured(first.seconds, token, max(first.peak_bytes or 0, second.peak_bytes or 0), second.seconds)
 
 
 _METHODS = {"full": _full, "snapkv": _snapkv, "gemfilter": _gemfilter}
@@ -178,23 +177,10 @@ def _decode(model: Any, cache: Any, logits: torch.Tensor, new: int, device: str)
     token = logits[:, -1].argmax(dim=-1, keepdim=True)
     times = []
     for _ in range(new):
-        seconds, _, out = _timed(lambda token=token: model(token, past_key_values=cache, use_cache=True), device)  # type: ignore[misc]
-        token = out.logits[:, -1].argmax(dim=-1, keepdim=True)
-        times.append(seconds)
+        step = timed(lambda token=token: model(token, past_key_values=cache, use_cache=True), device)  # type: ignore[misc]
+        token = step.made.logits[:, -1].argmax(dim=-1, keepdim=True)
+        times.append(step.seconds)
     return statistics.median(times)
-
-
-def _timed(work: Callable[[], Any], device: str) -> tuple[float, float, Any]:
-    """Seconds, peak bytes on a GPU, and what the work returned."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-    started = time.perf_counter()
-    made = work()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    seconds = time.perf_counter() - started
-    return seconds, float(torch.cuda.max_memory_allocated()) if device == "cuda" else 0.0, made
 
 
 def _filter_only_peaks(plan: Plan, device: str) -> list[float]:
@@ -206,6 +192,6 @@ def _filter_only_peaks(plan: Plan, device: str) -> list[float]:
     for length in plan.lengths:
         ids = torch.randint(3, plan.shape["vocab_size"], (1, length), device=device)
         chosen = GemFilter(layer=plan.layer, keep=plan.keep)
-        _, peak, _ = _timed(lambda chosen=chosen, ids=ids: chosen.select(model, ids), device)  # type: ignore[misc]
-        peaks.append(round(peak / 2**30, 2))
+        read = timed(lambda chosen=chosen, ids=ids: chosen.select(model, ids), device)  # type: ignore[misc]
+        peaks.append(round((read.peak_bytes or 0) / 2**30, 2))
     return peaks

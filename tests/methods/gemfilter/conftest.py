@@ -73,8 +73,9 @@ class Letters:
             self.words.append(word)
         return self.words.index(word)
 
-    def decode(self, tokens):
-        return "".join(self.words[int(token)] for token in tokens)
+    def decode(self, tokens, **_):
+        known = dict(enumerate(self.words))
+        return "".join(known.get(int(token), f" <{int(token)}>") for token in tokens)
 
     def apply_chat_template(self, turns, add_generation_prompt, tokenize):
         return f"<user>{turns[0]['content']}</user><model>"

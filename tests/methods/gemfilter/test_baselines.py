@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV, share_prefill
-from assay.methods.gemfilter.cache_adapter import after_attention, stored_bytes, trimmed_cache
+from assay.methods.gemfilter.adapter import after_attention, stored_bytes, trimmed_cache
 from assay.methods.gemfilter.cost import Shape, cache_bytes
 
 METHODS = {
     "full": lambda keep: FullAttention(),
     "snapkv": lambda keep: SnapKV(keep, window=8),
+    "snapkv-heads": lambda keep: SnapKV(keep, window=8, per_query_head=True),
     "h2o": lambda keep: H2O(keep, window=8, block=16),
     "one-run": lambda keep: OneRun(GemFilter(layer=2, keep=keep)),
 }
@@ -35,10 +36,12 @@ def masked_step(model, ids, kept):
         keys, values = (part.repeat_interleave(group, dim=1) for part in (key, value))
         logits = query @ keys.transpose(2, 3) * scaling
         if kept[module.layer_idx] is not None:
-            dropped = torch.ones(*key.shape[:3], dtype=torch.bool)
-            dropped.scatter_(2, kept[module.layer_idx], False)
+            index = kept[module.layer_idx]
+            dropped = torch.ones(*index.shape[:2], key.shape[2], dtype=torch.bool)
+            dropped.scatter_(2, index, False)
             dropped[..., n:] = False
-            logits = logits.masked_fill(dropped.repeat_interleave(group, dim=1)[:, :, None], float("-inf"))
+            per_head = dropped.repeat_interleave(query.shape[1] // index.shape[1], dim=1)
+            logits = logits.masked_fill(per_head[:, :, None], float("-inf"))
         return (logits.softmax(dim=-1) @ values).transpose(1, 2).contiguous(), None
 
     usual = model.config._attn_implementation
@@ -52,7 +55,7 @@ def masked_step(model, ids, kept):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", ["snapkv", "h2o", "one-run"])
+@pytest.mark.parametrize("name", ["snapkv", "snapkv-heads", "h2o", "one-run"])
 def test_a_compressed_cache_equals_a_full_one_with_the_dropped_entries_masked(any_model, ids, name):
     method = METHODS[name](20)
     kept = {}
@@ -68,11 +71,13 @@ def test_a_compressed_cache_equals_a_full_one_with_the_dropped_entries_masked(an
         kept = {layer: index[:, None].expand(-1, 2, -1) for layer in kept}
     prefilled = share_prefill(any_model, ids, [method])[0]
     assert all(layer.stored == 20 and layer.seen == 60 for layer in prefilled.cache.layers)
-    compressed = any_model(prefilled.first, past_key_values=prefilled.cache).logits
+    with after_attention(any_model, prefilled.cache, lambda _: None):
+        compressed = any_model(prefilled.first, past_key_values=prefilled.cache).logits
     assert torch.allclose(compressed, masked_step(any_model, ids, kept), atol=1e-4)
 
 
-@pytest.mark.parametrize("method", [FullAttention(), SnapKV(20, 8), H2O(20, 8), H2O(20, 8, decode_eviction=True),
+@pytest.mark.parametrize("method", [FullAttention(), SnapKV(20, 8), SnapKV(20, 8, per_query_head=True),
+                                    H2O(20, 8), H2O(20, 8, decode_eviction=True),
                                     OneRun(GemFilter(layer=2, keep=20))], ids=lambda m: f"{m.name}")  # fmt: skip
 def test_a_shared_prefill_answers_as_each_method_alone(any_model, ids, method):
     alone = method.generate(any_model, ids, max_new_tokens=6, do_sample=False)
@@ -97,6 +102,38 @@ def test_snapkv_keeps_the_window_and_scores_at_most_its_rows(llama, ids):
         assert scores.sum(dim=-1).max() <= 8
         assert kept[..., -8:].tolist() == [[list(range(52, 60))] * 2]
         assert all(row.tolist() == sorted(set(row.tolist())) for row in kept[0])
+
+
+def test_index_sets_per_query_head_take_a_groups_size_more_memory(any_model, ids):
+    grouped, apart = share_prefill(any_model, ids, [SnapKV(20, 8), SnapKV(20, 8, per_query_head=True)])
+    group = any_model.config.num_attention_heads // any_model.config.num_key_value_heads
+    assert stored_bytes(apart.cache) == group * stored_bytes(grouped.cache)
+    usual = [layer.self_attn.num_key_value_groups for layer in any_model.model.layers]
+    assert usual == [group] * 5
+    made = apart.generate(any_model, max_new_tokens=5, return_dict_in_generate=True)
+    assert made.past_key_values.layers[0].keys.shape[1:3] == (8, 24)
+    assert [layer.self_attn.num_key_value_groups for layer in any_model.model.layers] == usual
+
+
+def test_heads_of_one_group_choose_apart(llama, ids):
+    method, seen = SnapKV(20, window=8, kernel=1, per_query_head=True), []
+    with after_attention(llama, cache := trimmed_cache(llama), lambda layer: seen.append(method.positions(layer))):
+        llama(ids, past_key_values=cache)
+    assert all(kept.shape == (1, 8, 20) for kept in seen)
+    sets = {tuple(row) for kept in seen for row in kept[0].tolist()}
+    assert len(sets) == 5 * 8
+
+
+def test_groups_are_as_before_when_decoding_raises(llama, ids):
+    def burst(*_: object) -> None:
+        raise RuntimeError("burst")
+
+    one = share_prefill(llama, ids, [SnapKV(20, 8, per_query_head=True)])[0]
+    handle = llama.model.layers[2].self_attn.o_proj.register_forward_pre_hook(burst)
+    with pytest.raises(RuntimeError, match="burst"):
+        one.generate(llama, max_new_tokens=4)
+    handle.remove()
+    assert [layer.self_attn.num_key_value_groups for layer in llama.model.layers] == [4] * 5
 
 
 @torch.no_grad()
@@ -203,7 +240,9 @@ def test_nothing_is_left_behind_when_decoding_raises(llama, ids):
     with pytest.raises(RuntimeError, match="burst"):
         SnapKV(20, 8).generate(llama, ids, max_new_tokens=2)
     handle.remove()
-    assert not any(layer.self_attn._forward_hooks for layer in llama.model.layers)
+    for layer in llama.model.layers:
+        assert not layer.self_attn._forward_hooks
+        assert not layer.self_attn._forward_pre_hooks
 
 
 def test_a_shared_prefill_can_be_decoded_again(llama, ids):
@@ -234,3 +273,18 @@ def test_changing_rotations_and_odd_options_are_refused(make_model, llama, ids):
     long = make_model("Phi3", rope_parameters=factors)
     with pytest.raises(ValueError, match="long RoPE"):
         share_prefill(long, ids, [SnapKV(20, 8)])
+
+
+def test_prompts_with_the_padding_token_inside_are_read_whole(llama, ids):
+    """Without a mask of its own, generate takes such tokens for padding."""
+    ids = ids.clone()
+    ids[0, 11:14] = llama.config.pad_token_id
+    expected = llama.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False)
+    assert torch.equal(SnapKV(60, 8).generate(llama, ids, max_new_tokens=6, do_sample=False), expected)
+    assert torch.equal(share_prefill(llama, ids, [FullAttention()])[0].generate(llama, max_new_tokens=6), expected)
+    guessed = llama.generate(ids, max_new_tokens=6, do_sample=False, output_logits=True, return_dict_in_generate=True)
+    kept = llama.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, output_logits=True,
+        return_dict_in_generate=True,
+    )  # fmt: skip
+    assert not torch.allclose(guessed.logits[0], kept.logits[0])

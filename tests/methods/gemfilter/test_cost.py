@@ -39,7 +39,16 @@ def test_decoding_costs_what_its_cache_holds():
     assert filter_only.prefill_bytes < 0.6 * costs["gemfilter"].prefill_bytes
 
 
+def test_index_sets_per_query_head_cost_a_groups_size():
+    grouped, apart = (cost_model("snapkv", LLAMA, n=100_000, per_query_head=per) for per in (False, True))
+    assert apart.cache_bytes == 4 * grouped.cache_bytes
+    assert apart.prefill_bytes - grouped.prefill_bytes == 3 * 2 * 8 * 128 * 2 * 32 * 1024
+    assert apart.prefill_flops == grouped.prefill_flops
+
+
 def test_what_has_no_cost_is_refused():
+    with pytest.raises(ValueError, match="only SnapKV has index sets per query head"):
+        cost_model("h2o", LLAMA, n=10, per_query_head=True)
     with pytest.raises(ValueError, match="method must be one of"):
         cost_model("magic", LLAMA, n=10)
     with pytest.raises(ValueError, match="needs a layer between 0 and 31"):

@@ -183,6 +183,26 @@ def test_other_rows_are_the_rows_they_say(make_model, ids):
     assert len(places) == 1
 
 
+@pytest.mark.parametrize("rule", ["logits", "softmax"])
+def test_the_largest_row_of_attention_is_found_in_blocks(make_model, ids, rule):
+    from assay.methods.gemfilter.adapter import read_layers
+    from assay.methods.gemfilter.scoring import largest_row
+
+    model, found = make_model("Llama", "eager"), []
+    read_layers(model, ids, None, [3], None, lambda _, projected: found.append(projected))
+    queries, keys, scaling = found[0].queries[0], found[0].keys[0], found[0].scaling
+    logits = torch.einsum("hid,hjd->hij", queries, keys.repeat_interleave(4, dim=0)) * scaling
+    causal = torch.ones(60, 60).tril().bool()
+    attention = model(ids, output_attentions=True).attentions[3][0]
+    dense = logits.masked_fill(~causal, 0) if rule == "logits" else attention
+    place = int(dense.square().sum(dim=(0, 2)).argmax())
+    assert (place == 0) is (rule == "softmax")  # the first token attends to itself alone: no row has a larger norm
+    assert {largest_row(rule, queries, keys, scaling, block) for block in (1, 7, 64)} == {place}
+    prompt = prompt_of(model, ids)
+    by_name = GemFilter(layer=3, rule=rule, row="largest-attention").score(model, prompt)
+    assert torch.allclose(by_name, GemFilter(layer=3, rule=rule, row=place).score(model, prompt), atol=1e-4)
+
+
 def test_a_selection_reads_as_text(llama, ids):
     class Words:
         def decode(self, tokens):

@@ -78,6 +78,8 @@ def test_stages_are_search_found_and_answer():
     scan = made_up([[0.1, 0.95, 0.5, 0.92, 0.3], [0.0] * 5])
     assert scan.stages("logits") == ["search", "found", "found", "found", "answer"]
     assert scan.stages("window") == ["search"] * 5
+    assert scan.best_rule() == "logits"
+    assert made_up([[0.1, 0.5, 0.5], [0.0, 0.6, 0.6]]).best_rule() == "window"
 
 
 def test_a_choice_is_remembered_per_model_and_settings(model, tokenizer, monkeypatch, tmp_path, make_model):

@@ -57,7 +57,7 @@ def test_a_prompt_longer_than_the_haystack_goes_through_it_again(tokenizer):
 
 def test_the_answers_tokens_are_found_where_single_tokens_decode_without_their_blank(tokenizer):
     class Stripping(type(tokenizer)):
-        def decode(self, tokens):
+        def decode(self, tokens, **_):
             return super().decode(tokens).removeprefix(" ")
 
     made = needle_prompt(Stripping(), 300, 0.5, haystack=TEXT)

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods.gemfilter.adapter import Projected, check_usable
-from assay.methods.gemfilter.cache_adapter import (
+from assay.methods.gemfilter.adapter import (
     Attended,
+    Projected,
     after_attention,
+    check_usable,
     compressible,
     trimmed_cache,
     trimmed_copy,
@@ -32,7 +33,8 @@ class Compression:
     name = "compression"
 
     def positions(self, layer: Attended) -> Tensor | None:
-        """The entries of a layer that stay, (batch, kv_heads, kept) in rising order; None keeps all."""
+        """The entries of a layer that stay, (batch, heads, kept) in rising order; None keeps all. ``heads`` are the
+        key-value heads, or the query heads where each is to have keys and values of its own."""
         raise NotImplementedError
 
     def finish(self, cache: Any) -> None:
@@ -46,9 +48,10 @@ class Compression:
         given = {name: kwargs.pop(name) for name in ("input_ids", "attention_mask") if name in kwargs}
         prompt = _unpadded(model, inputs, **given)
         _check_decoding(model, kwargs)
-        cache = trimmed_cache(model)
+        cache, ids = trimmed_cache(model), prompt.input_ids
         with after_attention(model, cache, _Compressing(self, cache)):
-            return model.generate(prompt.input_ids, past_key_values=cache, **kwargs)  # type: ignore[operator]
+            # Without a mask generate would guess one from the tokens.
+            return model.generate(ids, attention_mask=torch.ones_like(ids), past_key_values=cache, **kwargs)  # type: ignore[operator]
 
 
 class _Compressing:
@@ -144,18 +147,22 @@ class _Recent(Compression):
         return torch.cat([old, recent], dim=-1)
 
 
-def _per_key_head(rows: Tensor, key_heads: int) -> Tensor:
-    """Attention of query heads averaged over each key's group: (heads, rows, n) -> (kv_heads, rows, n)."""
-    return rows.reshape(key_heads, -1, *rows.shape[1:]).mean(dim=1)
+def _received(layer: Attended, query: Tensor, keys: Tensor, per_query_head: bool = False) -> Tensor:
+    """Attention that each key received from the rows of ``query`` (heads, rows, width): (kv_heads, n), the mean over
+    each key's group, or (heads, n)."""
+    summed = attention_rows(query, keys, layer.scaling).sum(dim=1)
+    return summed if per_query_head else summed.reshape(keys.shape[0], -1, summed.shape[-1]).mean(dim=1)
 
 
 @dataclass(frozen=True)
 class SnapKV(_Recent):
     """Each head keeps what the last ``window`` queries attend to. Index sets are per key-value head, so that grouped
-    caches stay grouped; the authors' code repeats keys to all query heads first, which gives that saving away."""
+    caches stay grouped. ``per_query_head`` has one per query head, as the authors' code does: keys and values that a
+    group shared are then stored for each of its heads, and the cache is larger by the size of a group."""
 
     name = "snapkv"
     kernel: int = 5
+    per_query_head: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,8 +174,8 @@ class SnapKV(_Recent):
         queries = layer.queries(n - self.window, n)
         found = []
         for query, keys in zip(queries, layer.keys, strict=True):
-            attention = _per_key_head(attention_rows(query, keys, layer.attention.scaling), keys.shape[0])
-            found.append(pool(attention.sum(dim=1)[:, : n - self.window], "avg", self.kernel))
+            received = _received(layer, query, keys, self.per_query_head)
+            found.append(pool(received[:, : n - self.window], "avg", self.kernel))
         return torch.stack(found)
 
 
@@ -190,8 +197,7 @@ class H2O(_Recent):
             stop = min(start + self.block, n)
             queries = layer.queries(start, stop)
             for row, (query, keys) in enumerate(zip(queries, layer.keys, strict=True)):
-                attention = attention_rows(query, keys[:, :stop], layer.attention.scaling)
-                sums[row, :, :stop] += _per_key_head(attention, keys.shape[0]).sum(dim=1)
+                sums[row, :, :stop] += _received(layer, query, keys[:, :stop])
         return sums
 
     def scores(self, layer: Attended) -> Tensor:
@@ -213,10 +219,7 @@ class H2O(_Recent):
             return
         new = layer.hidden.shape[1]
         queries = layer.queries(0, new)
-        rows = [
-            _per_key_head(attention_rows(query, keys, layer.attention.scaling), keys.shape[0]).sum(dim=1)
-            for query, keys in zip(queries, layer.keys, strict=True)
-        ]
+        rows = [_received(layer, query, keys) for query, keys in zip(queries, layer.keys, strict=True)]
         totals = torch.nn.functional.pad(layer.cache_layer.totals, (0, new)) + torch.stack(rows)
         if totals.shape[-1] > self.keep:
             kept = self.best_and_recent(totals[..., : -self.window], self.keep)
@@ -232,10 +235,10 @@ def filtered_positions(chosen: GemFilter, layer: Attended) -> Tensor:
     rows = 1 if chosen.rule != "window" else min(chosen.window, n)
     whole = chosen.row != "last"
     queries = layer.queries(0 if whole else n - rows, n)
-    if whole and chosen.row != "largest":
+    if whole and not chosen.searches_row:
         place = chosen._position(n)
         queries = queries[:, :, place : place + 1]
-    scores = chosen.scores_of(Projected(queries, layer.keys, float(layer.attention.scaling)), prompt)
+    scores = chosen.scores_of(Projected(queries, layer.keys, layer.scaling), prompt)
     return best_positions(scores, chosen.keep, keep_first=chosen.keep_first, keep_last=chosen.keep_last)
 
 
@@ -293,8 +296,9 @@ class Prefilled:
         cache = untouched_copy(model, self.cache)
         with after_attention(model, cache, self.method.step):
             made: Tensor = model.generate(
-                ids, past_key_values=cache, max_new_tokens=max_new_tokens - 1, do_sample=False, **kwargs
-            )
+                ids, attention_mask=torch.ones_like(ids), past_key_values=cache, max_new_tokens=max_new_tokens - 1,
+                do_sample=False, **kwargs,
+            )  # fmt: skip
         return made
 
 

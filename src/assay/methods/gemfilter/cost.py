@@ -62,29 +62,34 @@ def cost_model(
     layer: int | None = None,
     item: int = 2,
     resident: bool = True,
+    per_query_head: bool = False,
 ) -> Cost:
     """The cost of a prompt of ``n`` tokens and ``new`` decoded ones, with grouped caches and the terms linear in ``n``.
 
     Causal attention computes half of the square. GemFilter's second, short prefill belongs to its decoding, as in the
     text's table. ``resident`` keeps the whole model in memory during GemFilter's pass 1; without it only the filter's
-    layers are loaded, which is what the text's formula assumes. Bytes are weights, caches and, in the prefill, the keys
+    layers are loaded, which is what the text's formula assumes. ``per_query_head`` is SnapKV with an index set, and so
+    keys and values, for every query head. Bytes are weights, caches and, in the prefill, the keys
     and values of the layer at work; activations are not counted.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     if method in ("gemfilter", "one-run") and (layer is None or not 0 <= layer < shape.layers):
         raise ValueError(f"{method} needs a layer between 0 and {shape.layers - 1}, not {layer}")
+    if per_query_head and method != "snapkv":
+        raise ValueError(f"only SnapKV has index sets per query head, not {method}")
     k = n if method == "full" else min(keep, n)
     weights = item * (shape.layers * shape.layer_weights + shape.embedding_weights * (1 if shape.tied else 2))
     entry = 2 * shape.kv_heads * shape.head_dim * item
     head = 2 * shape.embedding_weights
-    cache = entry * shape.layers * (k + new)
+    kept = entry * (shape.heads // shape.kv_heads if per_query_head else 1)
+    cache = kept * shape.layers * (k + new)
     decode = shape.layers * _decode(shape, k, new) + new * head
     if method != "gemfilter":
         prefill = shape.layers * _prefill(shape, n) + head
         if method == "h2o":  # every query's attention is computed a second time, for its sums
             prefill += shape.layers * shape.heads * shape.head_dim * n * (n + 1)
-        held = entry * shape.layers * n if method in ("full", "one-run") else entry * (n + shape.layers * k)
+        held = entry * shape.layers * n if method in ("full", "one-run") else entry * n + kept * shape.layers * k
         return Cost(prefill, decode, weights + held, weights + cache, cache)
     assert layer is not None
     prefill = layer * _prefill(shape, n) + _scoring(shape, n)

@@ -17,7 +17,9 @@ from torch import Tensor, nn
 
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers, sliding_window
 from assay.methods.gemfilter.prompts import Prompt, prompt_of
-from assay.methods.gemfilter.scoring import POOLINGS, RULES, best_positions, pool, token_scores
+from assay.methods.gemfilter.scoring import POOLINGS, RULES, best_positions, largest_row, pool, token_scores
+
+ROWS = ("last", "middle", "largest", "largest-attention")
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,9 @@ class GemFilter:
 
     ``layer`` counts from 0: the text's "13th layer" of LLaMA 3.1 8B is 13 here; ``auto`` measures on needle prompts,
     and takes the rule that finds them earliest. ``rule`` is ``logits`` (raw logits of the last row), ``softmax`` (its
-    attention) or ``window`` (attention of the last ``window`` rows). ``row`` may be ``middle``, ``largest`` (query
-    norm) or a position, for ablations. ``mlp_chunk`` bounds the memory of pass 1.
+    attention) or ``window`` (attention of the last ``window`` rows). ``row`` may be, for ablations, ``middle``,
+    ``largest`` (by the query's norm), ``largest-attention`` (by the norm of its row of attention, which takes time
+    quadratic in the prompt) or a position. ``mlp_chunk`` bounds the memory of pass 1.
     """
 
     layer: int | Literal["auto"]
@@ -82,7 +85,7 @@ class GemFilter:
     pooling: Literal["avg", "max"] | None = "avg"
     kernel: int = 5
     count_include_pad: bool = True
-    row: Literal["last", "middle", "largest"] | int = "last"
+    row: Literal["last", "middle", "largest", "largest-attention"] | int = "last"
     window: int = 16
     keep_first: int = 0
     keep_last: int = 0
@@ -107,8 +110,8 @@ class GemFilter:
         if self.keep_first + self.keep_last > self.keep:
             forced = self.keep_first + self.keep_last
             raise ValueError(f"keep_first and keep_last ask for {forced} tokens, more than keep = {self.keep}")
-        if isinstance(self.row, str) and self.row not in ("last", "middle", "largest"):
-            raise ValueError(f"row must be last, middle, largest or a position, not {self.row!r}")
+        if isinstance(self.row, str) and self.row not in ROWS:
+            raise ValueError(f"row must be {', '.join(ROWS)} or a position, not {self.row!r}")
         if self.rule == "window" and self.row != "last":
             raise ValueError("the rule window looks at the last rows: it goes with row='last' only")
         if self.mlp_chunk is not None and self.mlp_chunk < 1:
@@ -167,7 +170,7 @@ class GemFilter:
         def take(layer: int, projected: Projected) -> None:
             found[layer] = self.scores_of(projected, prompt)
 
-        rows = None if self.row == "largest" else self._rows(prompt)
+        rows = None if self.searches_row else self._rows(prompt)
         read_layers(
             model, prompt.input_ids, prompt.mask, [self.layer], rows, take,
             mlp_chunk=self.mlp_chunk, interface=interface,
@@ -182,9 +185,12 @@ class GemFilter:
             keys = projected.keys[row] if prompt.mask is None else projected.keys[row][:, real]
             queries = projected.queries[row][:, -len(real) :]
             last = len(real) - 1
-            if self.row == "largest":
+            if self.searches_row:
                 everywhere = projected.queries[row][:, real]
-                last = int(everywhere.float().square().sum(dim=(0, 2)).argmax())
+                if self.row == "largest":
+                    last = int(everywhere.float().square().sum(dim=(0, 2)).argmax())
+                else:
+                    last = largest_row(self.rule, everywhere, keys, projected.scaling)
                 queries = everywhere[:, last : last + 1]
             elif self.row != "last":
                 last = self._position(len(real))
@@ -192,6 +198,11 @@ class GemFilter:
             pooled = pool(raw, self.pooling, self.kernel, count_include_pad=self.count_include_pad)
             scores[row, real] = pooled
         return scores
+
+    @property
+    def searches_row(self) -> bool:
+        """Whether the row that scores is known only when all queries are."""
+        return self.row in ("largest", "largest-attention")
 
     def _rows(self, prompt: Prompt) -> Tensor:
         """The positions whose queries are needed, (batch, rows)."""

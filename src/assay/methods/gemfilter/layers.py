@@ -19,6 +19,10 @@ from assay.methods.gemfilter.needles import NeedlePrompt, needle_prompt
 from assay.methods.gemfilter.prompts import Prompt
 from assay.methods.gemfilter.scoring import RULES, best_positions
 
+STAGES = ["search", "found", "answer"]
+#: The mean share of the needle's tokens from which on a layer has found it.
+FOUND = 0.9
+
 
 @dataclass(frozen=True)
 class LayerScan:
@@ -38,14 +42,23 @@ class LayerScan:
         table: Tensor = getattr(self, what)[self.rules.index(rule)]
         return table
 
-    def stages(self, rule: str, found: float = 0.9) -> list[str]:
-        """The stage of every layer: ``search`` before the first that finds the needle, ``found`` while layers do,
-        ``answer`` after the last that does."""
-        finds = (self.of(rule).mean(dim=1) >= found).nonzero().squeeze(1).tolist()
-        layers = self.recall.shape[1]
-        if not finds:
-            return ["search"] * layers
-        return ["search" if i < finds[0] else "found" if i <= finds[-1] else "answer" for i in range(layers)]
+    def stages(self, rule: str, found: float = FOUND) -> list[str]:
+        """The stage of every layer under a rule, by its mean recall."""
+        return stages_of(self.of(rule).mean(dim=1).tolist(), found)
+
+    def best_rule(self, found: float = FOUND) -> str:
+        """The rule that finds the needle in most layers; of equals the one with the higher recall on average."""
+        means = {rule: self.of(rule).mean(dim=1) for rule in self.rules}
+        return max(self.rules, key=lambda rule: (int((means[rule] >= found).sum()), float(means[rule].mean())))
+
+
+def stages_of(recall: Sequence[float], found: float = FOUND) -> list[str]:
+    """The stage of every layer: ``search`` before the first whose recall is ``found``, ``found`` until the last whose
+    is, dips included, ``answer`` after it."""
+    finds = [layer for layer, share in enumerate(recall) if share >= found]
+    if not finds:
+        return ["search"] * len(recall)
+    return ["search" if i < finds[0] else "found" if i <= finds[-1] else "answer" for i in range(len(recall))]
 
 
 def layer_scan(

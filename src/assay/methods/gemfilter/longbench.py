@@ -1,7 +1,7 @@
-"""LongBench for people who have its data: reading its files, its prompts' parts, and its metrics.
+"""LongBench for people who have its data: reading its files, prompts, and its metrics.
 
 The benchmark's files are JSON lines with ``input``, ``context``, ``answers`` and, for classification, ``all_classes``.
-Nothing is downloaded.
+Nothing is downloaded. ``evaluate_longbench`` runs methods over them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assay.methods.gemfilter.needles import rouge1
 
@@ -32,21 +33,93 @@ class Item:
 
 @dataclass(frozen=True)
 class Task:
-    """How a task's answers are scored, and how many tokens they may have."""
+    """How a task is asked (with ``{context}`` and ``{input}``), how its answers are scored, and how many tokens they
+    may have. Tasks that show examples are continued, not chatted with, and their first line counts."""
 
     metric: str
     new_tokens: int
-    first_line: bool = False
+    prompt: str
+    examples: bool = False
 
 
-#: The fourteen English tasks.
+_ONE_TEXT = (
+    "Here is a text, and then a question about it. Answer as briefly as you can, with words of the text where possible."
+    "\n\n{context}\n\nQuestion: {input}\nAnswer:"
+)
+_SEVERAL = (
+    "Answer the question behind these passages from what they say. Give the answer alone, without a sentence around it."
+    "\n\n{context}\n\nQuestion: {input}\nAnswer:"
+)
+#: The fourteen English tasks, with prompts in our own words; see ``read_prompts`` for the benchmark's.
 TASKS = {
-    "narrativeqa": Task("f1", 128), "qasper": Task("f1", 128), "multifieldqa_en": Task("f1", 64),
-    "hotpotqa": Task("f1", 32), "2wikimqa": Task("f1", 32), "musique": Task("f1", 32),
-    "gov_report": Task("rouge_l", 512), "qmsum": Task("rouge_l", 512), "multi_news": Task("rouge_l", 512),
-    "trec": Task("classification", 64, True), "triviaqa": Task("f1", 32, True), "samsum": Task("rouge_l", 128, True),
-    "passage_count": Task("count", 32), "passage_retrieval_en": Task("retrieval", 32),
+    "narrativeqa": Task("f1", 128, _ONE_TEXT),
+    "qasper": Task(
+        "f1", 128,
+        "Here is a scientific article and a question about it. Answer as briefly as you can. Write \"unanswerable\" "
+        "when the article does not say, and \"yes\" or \"no\" to a question that asks for that."
+        "\n\n{context}\n\nQuestion: {input}\nAnswer:",
+    ),
+    "multifieldqa_en": Task("f1", 64, _ONE_TEXT),
+    "hotpotqa": Task("f1", 32, _SEVERAL),
+    "2wikimqa": Task("f1", 32, _SEVERAL),
+    "musique": Task("f1", 32, _SEVERAL),
+    "gov_report": Task("rouge_l", 512, "Summarise this government report on one page.\n\n{context}\n\nSummary:"),
+    "qmsum": Task(
+        "rouge_l", 512,
+        "Here is the transcript of a meeting, and then a request. Answer it in one or more sentences."
+        "\n\n{context}\n\nRequest: {input}\nAnswer:",
+    ),
+    "multi_news": Task("rouge_l", 512, "Summarise these news articles on one page.\n\n{context}\n\nSummary:"),
+    "trec": Task("classification", 64, "Name the type of the last question.\n\n{context}\n{input}", True),
+    "triviaqa": Task(
+        "f1", 32, "Answer the last question from its passage, with the answer alone.\n\n{context}\n\n{input}", True
+    ),
+    "samsum": Task(
+        "rouge_l", 128, "Summarise the last dialogue in a few sentences.\n\n{context}\n\n{input}", True
+    ),
+    "passage_count": Task(
+        "count", 32,
+        "Some of these paragraphs may be the same. How many different ones are there? Answer with the number alone."
+        "\n\n{context}\n\nNumber of different paragraphs:",
+    ),
+    "passage_retrieval_en": Task(
+        "retrieval", 32,
+        "Here are numbered paragraphs, and then a summary of one of them. Answer with \"Paragraph\" and its number."
+        "\n\n{context}\n\nSummary: {input}\nAnswer:",
+    ),
 }  # fmt: skip
+#: The file in which the benchmark keeps its prompts.
+PROMPTS_FILE = "dataset2prompt.json"
+
+
+def read_prompts(folder: str | Path) -> dict[str, str]:
+    """The benchmark's own prompts, where its file lies beside the data; scores with ours are near, but not the same."""
+    path = Path(folder) / PROMPTS_FILE
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {str(task): str(prompt) for task, prompt in found.items()}
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is not a table of prompts: {error!r}") from None
+
+
+def asked(item: Item, prompts: Mapping[str, str]) -> str:
+    """An item as one text."""
+    parts = {"{context}": item.context, "{input}": item.input}
+    template = prompts.get(item.task, TASKS[item.task].prompt)
+    # In one go: a context may hold the other mark.
+    return re.sub(r"\{context\}|\{input\}", lambda mark: parts[mark[0]], template)
+
+
+def cut_in_the_middle(tokenizer: Any, text: str, limit: int) -> str:
+    """The benchmark's rule for texts of more than ``limit`` tokens: the first half of the limit and the last."""
+    ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    if len(ids) <= limit:
+        return text
+    half = limit // 2
+    ends = (tokenizer.decode(part, skip_special_tokens=True) for part in (ids[:half], ids[len(ids) - half :]))
+    return "".join(ends)
 
 
 def read_task(folder: str | Path, task: str) -> list[Item]:
@@ -72,7 +145,7 @@ def read_task(folder: str | Path, task: str) -> list[Item]:
 def score(item: Item, response: str) -> float:
     """The best score of a response over all right answers, between 0 and 1."""
     task = TASKS[item.task]
-    said = response.lstrip("\n").split("\n")[0] if task.first_line else response
+    said = response.lstrip("\n").split("\n")[0] if task.examples else response
     return max((_METRICS[task.metric](said, answer, item.classes) for answer in item.answers), default=0.0)
 
 
@@ -90,7 +163,8 @@ def f1(response: str, answer: str, _: Sequence[str] = ()) -> float:
 
 
 def rouge_l(response: str, answer: str, _: Sequence[str] = ()) -> float:
-    """F-measure of the longest common subsequence of words."""
+    """F-measure of the longest common subsequence of words, over the whole text. (The package that the benchmark calls
+    takes it sentence by sentence, over words that differ: its values are near, but not the same.)"""
     given, wanted = response.lower().split(), answer.lower().split()
     row = [0] * (len(wanted) + 1)
     for word in given:

@@ -28,16 +28,39 @@ def attention_rows(queries: Tensor, keys: Tensor, scaling: float, last: int | No
     The rows are consecutive positions; ``last`` is the last one's position (the end of the prompt by default), and
     keys after a row's own position are masked.
     """
+    return causal_logits(queries, keys, scaling, last).softmax(dim=-1)
+
+
+def causal_logits(queries: Tensor, keys: Tensor, scaling: float, last: int | None = None) -> Tensor:
+    """What ``attention_rows`` takes the softmax of: -inf at keys after a row's own position."""
     n, rows = keys.shape[1], queries.shape[1]
     last = n - 1 if last is None else last
     grouped = queries.reshape(keys.shape[0], -1, queries.shape[-1]).float() * scaling
     blocks = [grouped @ block.float().transpose(1, 2) for block in torch.split(keys, _BLOCK, dim=1)]
-    logits = torch.cat(blocks, dim=-1).reshape(-1, rows, n)
+    logits = (blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=-1)).reshape(-1, rows, n)
+    first = last - rows + 1
     if rows > 1 or last < n - 1:
-        position = torch.arange(last - rows + 1, last + 1, device=keys.device)
-        later = torch.arange(n, device=keys.device) > position[:, None]
-        logits.masked_fill_(later, float("-inf"))
-    return logits.softmax(dim=-1)
+        later = torch.arange(first, n, device=keys.device) > torch.arange(first, last + 1, device=keys.device)[:, None]
+        logits[:, :, first:].masked_fill_(later, float("-inf"))
+    return logits
+
+
+def largest_row(rule: str, queries: Tensor, keys: Tensor, scaling: float, block: int = 256) -> int:
+    """The position whose causal attention row, over all heads, has the largest norm; of equals the first.
+
+    The row is of logits under the rule ``logits``. Under ``softmax`` it is of probabilities, and the first token wins,
+    whatever the prompt: it has only itself to attend to. Rows come ``block`` at a time: queries (heads, n, width).
+    """
+    best, place = -1.0, 0
+    for start in range(0, queries.shape[1], block):
+        part = queries[:, start : start + block]
+        stop = start + part.shape[1]
+        rows = causal_logits(part, keys[:, :stop], scaling)
+        rows = rows.softmax(dim=-1) if rule == "softmax" else rows.masked_fill(rows.isinf(), 0.0)
+        norms = rows.square().sum(dim=(0, 2))
+        if float(norms.max()) > best:
+            best, place = float(norms.max()), start + int(norms.argmax())
+    return place
 
 
 def token_scores(rule: str, queries: Tensor, keys: Tensor, scaling: float, last: int | None = None) -> Tensor:

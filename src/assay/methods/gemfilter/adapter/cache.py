@@ -1,8 +1,8 @@
-"""The other private touch of transformers: a key-value cache that holds fewer tokens than the model has seen."""
+"""A key-value cache that holds fewer tokens than the model has seen, and a look at every layer as it fills."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache as memoize
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods.gemfilter.adapter import attentions_of, known_family, project_queries, sliding_window
+from assay.methods.gemfilter.adapter.decoder import attentions_of, known_family, project_queries, sliding_window
 
 
 @memoize
@@ -21,6 +21,7 @@ def _trimmed_layer() -> type[Any]:
 
     class TrimmedLayer(DynamicLayer):  # type: ignore[misc]
         seen: int = 0
+        repeats: int = 1
         keys: Any
         values: Any
 
@@ -30,6 +31,10 @@ def _trimmed_layer() -> type[Any]:
 
         def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
             self.seen += key_states.shape[-2]
+            if self.repeats > 1:
+                key_states, value_states = (
+                    part.repeat_interleave(self.repeats, dim=1) for part in (key_states, value_states)
+                )
             updated: tuple[Tensor, Tensor] = super().update(key_states, value_states, *args, **kwargs)
             return updated
 
@@ -43,12 +48,20 @@ def _trimmed_layer() -> type[Any]:
             raise ValueError("a compressed cache cannot be rolled back: assisted decoding does not go with it")
 
         def gather(self, index: Tensor) -> None:
-            """Keep the positions ``index`` (batch, kv_heads, kept) of what is stored."""
-            wide = index[..., None].expand(-1, -1, -1, self.keys.shape[-1])
-            self.keys = self.keys.gather(2, wide)
-            self.values = self.values.gather(2, index[..., None].expand(-1, -1, -1, self.values.shape[-1]))
+            """Keep the positions ``index`` (batch, heads, kept) of what is stored. With an index set per query head
+            every head gets keys and values of its own from then on."""
+            self.repeats *= index.shape[1] // self.keys.shape[1]
+            self.keys, self.values = _gathered(self.keys, index), _gathered(self.values, index)
 
     return TrimmedLayer
+
+
+def _gathered(states: Tensor, index: Tensor) -> Tensor:
+    """(batch, kv_heads, n, width) at (batch, heads, kept) -> (batch, heads, kept, width). Heads of one group read the
+    same states, which are not repeated for it."""
+    batch, heads, kept = index.shape
+    grouped = index.reshape(batch, states.shape[1], -1, 1).expand(-1, -1, -1, states.shape[-1])
+    return states.gather(2, grouped).reshape(batch, heads, kept, -1)
 
 
 def trimmed_cache(model: nn.Module) -> Any:
@@ -70,6 +83,15 @@ def trimmed_copy(model: nn.Module, full: Any, index: Callable[[int], Tensor | No
         new.__dict__.update(old.__dict__)
         if (wanted := index(layer)) is not None and compressible(new):
             new.gather(wanted)
+    return made
+
+
+def side_by_side(model: nn.Module, caches: Sequence[Any]) -> Any:
+    """Caches of one length as a batch, so that decoding reads the weights once for all of them."""
+    made = trimmed_cache(model)
+    for new, *parts in zip(made.layers, *(cache.layers for cache in caches), strict=True):
+        new.__dict__.update(parts[0].__dict__)
+        new.keys, new.values = (torch.cat([getattr(part, side) for part in parts]) for side in ("keys", "values"))
     return made
 
 
@@ -100,6 +122,11 @@ class Attended:
     rotary: tuple[Tensor, Tensor]
 
     @property
+    def scaling(self) -> float:
+        """What the attention multiplies logits with."""
+        return float(self.attention.scaling)
+
+    @property
     def keys(self) -> Tensor:
         """What the cache holds: (batch, kv_heads, stored, width)."""
         keys: Tensor = self.cache_layer.keys
@@ -113,14 +140,26 @@ class Attended:
 
 @contextmanager
 def after_attention(model: nn.Module, cache: Any, act: Callable[[Attended], None]) -> Iterator[None]:
-    """Call ``act`` after every layer's attention, while that layer's cache is complete and the next is not there."""
+    """Call ``act`` after every layer's attention, while that layer's cache is complete and the next is not there.
+
+    A layer whose cache holds keys for every query head attends without repeating them, which it is told for the time
+    of its own forward only."""
     attentions = attentions_of(model)
     if not all(known_family(attention) for attention in attentions):
         kind = type(attentions[0]).__name__
         raise ValueError(f"cache compression does not know the projections of {kind}; GemFilter itself works without")
+    groups = [attention.num_key_value_groups for attention in attentions]
 
-    def hook(index: int) -> Callable[..., None]:
-        def look(attention: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+    def before(index: int) -> Callable[..., None]:
+        def tell(attention: Any, _: tuple[Any, ...]) -> None:
+            if compressible(layer := cache.layers[index]):
+                attention.num_key_value_groups = groups[index] // layer.repeats
+
+        return tell
+
+    def after(index: int) -> Callable[..., None]:
+        def look(attention: Any, args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+            attention.num_key_value_groups = groups[index]
             if compressible(cache.layers[index]):
                 hidden = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
                 with torch.no_grad():
@@ -128,11 +167,14 @@ def after_attention(model: nn.Module, cache: Any, act: Callable[[Attended], None
 
         return look
 
-    handles = [
-        attention.register_forward_hook(hook(index), with_kwargs=True) for index, attention in enumerate(attentions)
-    ]
+    handles = []
     try:
+        for index, attention in enumerate(attentions):
+            handles.append(attention.register_forward_pre_hook(before(index)))
+            handles.append(attention.register_forward_hook(after(index), with_kwargs=True))
         yield
     finally:
         for handle in handles:
             handle.remove()
+        for attention, usual in zip(attentions, groups, strict=True):
+            attention.num_key_value_groups = usual

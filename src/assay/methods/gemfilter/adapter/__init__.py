@@ -1,0 +1,41 @@
+"""Every private touch of transformers, in one place: its decoders, its attention interface and its caches.
+
+Nothing is patched for good. Hooks, registry entries and replaced forwards live inside context managers, and are gone
+when these end, however they end. Made for transformers 5; all families are tested on small random models.
+"""
+
+from assay.methods.gemfilter.adapter.cache import (
+    Attended,
+    after_attention,
+    compressible,
+    side_by_side,
+    stored_bytes,
+    trimmed_cache,
+    trimmed_copy,
+    untouched_copy,
+)
+from assay.methods.gemfilter.adapter.decoder import (
+    Projected,
+    attentions_of,
+    check_layer,
+    check_usable,
+    sliding_window,
+)
+from assay.methods.gemfilter.adapter.reading import read_layers
+
+__all__ = [
+    "Attended",
+    "Projected",
+    "after_attention",
+    "attentions_of",
+    "check_layer",
+    "check_usable",
+    "compressible",
+    "read_layers",
+    "side_by_side",
+    "sliding_window",
+    "stored_bytes",
+    "trimmed_cache",
+    "trimmed_copy",
+    "untouched_copy",
+]

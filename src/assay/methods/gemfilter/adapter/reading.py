@@ -1,0 +1,130 @@
+"""One forward pass that stops at the filter layer and hands over queries and keys on its way."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.methods.gemfilter.adapter.decoder import (
+    Projected,
+    attentions_of,
+    decoder_of,
+    known_family,
+    positions_of,
+    project,
+)
+from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released
+
+_PROBE = "assay_probe"
+
+
+class _Stop(Exception):
+    """Raised when the filter layer's projections are in hand, so that nothing above them runs."""
+
+
+Take = Callable[[int, Projected], None]
+
+
+@torch.no_grad()
+def read_layers(
+    model: nn.Module,
+    input_ids: Tensor,
+    mask: Tensor | None,
+    layers: Sequence[int],
+    rows: Tensor | None,
+    take: Take,
+    *,
+    mlp_chunk: int | None = None,
+    interface: bool | None = None,
+) -> None:
+    """Run the prompt up to the last of ``layers`` and hand every one's queries and keys to ``take``.
+
+    ``rows`` (batch, r) are the positions whose queries are wanted, None wants all. Of the last layer only the
+    projections run. ``interface`` forces or forbids the way through the attention interface, which serves architectures
+    that are not known by name.
+    """
+    attentions = attentions_of(model)
+    by_name = all(known_family(attentions[layer]) for layer in layers) if interface is None else not interface
+    reader = _by_name if by_name else _by_interface
+    arguments: dict[str, Any] = {"input_ids": input_ids, "use_cache": False}
+    if mask is not None:
+        arguments |= {"attention_mask": mask, "position_ids": positions_of(mask)}
+    with (
+        # First of all, while every hook that it finds is somebody else's.
+        embedding_released(model),
+        reader(model, list(layers), rows, take),
+        chunked_mlp(model, mlp_chunk, max(layers)),
+    ):
+        try:
+            decoder_of(model)(**arguments)
+        except _Stop:
+            return
+    raise RuntimeError(f"layer {max(layers)} was never reached")
+
+
+@contextmanager
+def _by_name(model: nn.Module, layers: list[int], rows: Tensor | None, take: Take) -> Iterator[None]:
+    """Hooks before the attention of the wanted layers, which project by themselves."""
+
+    def hook(layer: int) -> Callable[..., None]:
+        def read(attention: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            hidden = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
+            take(layer, project(attention, hidden, kwargs["position_embeddings"], rows))
+            if layer == max(layers):
+                raise _Stop
+
+        return read
+
+    attentions = attentions_of(model)
+    handles = []
+    try:
+        for layer in layers:
+            handles.append(attentions[layer].register_forward_pre_hook(hook(layer), with_kwargs=True))  # noqa: PERF401
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take: Take) -> Iterator[None]:
+    """An attention function of our own, for one forward pass: it sees queries and keys after everything the
+    architecture does to them, and hands on to the function that the model uses."""
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    attentions = attentions_of(model)
+    index = {id(attention): i for i, attention in enumerate(attentions)}
+    config: Any = attentions[0].config
+    usual = config._attn_implementation or "eager"
+
+    def probe(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any) -> Any:
+        layer = index[id(module)]
+        if layer in layers:
+            wanted = query if rows is None else _rows_of(query, rows)
+            scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5
+            take(layer, Projected(wanted, key, float(scaling)))
+            if layer == max(layers):
+                raise _Stop
+        eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+        return ALL_ATTENTION_FUNCTIONS.get_interface(usual, eager)(module, query, key, value, mask, **kwargs)
+
+    functions, masks = type(ALL_ATTENTION_FUNCTIONS), type(ALL_MASK_ATTENTION_FUNCTIONS)
+    functions.register(_PROBE, probe)
+    masks.register(_PROBE, ALL_MASK_ATTENTION_FUNCTIONS[usual])
+    config._attn_implementation = _PROBE
+    try:
+        yield
+    finally:
+        config._attn_implementation = usual
+        functions._global_mapping.pop(_PROBE, None)
+        masks._global_mapping.pop(_PROBE, None)
+
+
+def _rows_of(query: Tensor, rows: Tensor) -> Tensor:
+    return query.gather(2, rows[:, None, :, None].expand(-1, query.shape[1], -1, query.shape[3]))

@@ -1,0 +1,139 @@
+"""The claims of the source on a real model and needle prompts."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from assay.lab import Measurements, Values
+
+from .study import study
+
+
+def needles(m: Measurements, metric: str, *, length: int | None = None, **where) -> Values:
+    """One value per seed at the first length, unless another is asked for."""
+    return m.final(metric, arm="needles", length=length or m.params.real_lengths[0], **where)
+
+
+def both(m: Measurements, metric: str, **where) -> Values:
+    """The mean over lengths, one value per seed."""
+    rows = m.rows(metric, arm="needles", length=list(m.params.real_lengths), depth=None, **where)
+    seeds = rows.group_by("seed").agg(pl.col("value").mean(), pl.len())
+    assert (seeds["len"] == len(m.params.real_lengths)).all()
+    return Values(dict(seeds.select("seed", "value").iter_rows()), f"{metric} of {' '.join(map(str, where.values()))}")
+
+
+def accuracy(m: Measurements, method: str) -> Values:
+    return both(m, "accuracy", method=method)
+
+
+@study.claim("C1c", "real model: the chosen layer, before the last, keeps nine tenths of the needle's tokens",
+             source="Figures 9.2 and 9.5")  # fmt: skip
+def chosen_layer_finds(m):
+    return both(m, "recall", rule=m.params.filter_rule, layer=m.params.filter_layer).at_least(0.9)
+
+
+@study.claim("C1d", "real model: so does the last row alone, by the source's rule at its best layer",
+             source="Algorithm 1")  # fmt: skip
+def last_row_finds(m):
+    return both(m, "recall", rule="logits", layer=m.params.text_layer).at_least(0.9)
+
+
+@study.claim("C2d", "real model: GemFilter (chosen layer and rule, k = n/8) answers as often as full attention",
+             source="Figure 9.4")  # fmt: skip
+def chosen_keeps_accuracy(m):
+    return (accuracy(m, "gemfilter") - accuracy(m, "full")).at_least(-0.02)
+
+
+@study.claim("C2e", "real model: so does GemFilter with the source's rule", source="Figure 9.4")
+def text_rule_keeps_accuracy(m):
+    return (accuracy(m, "text rule") - accuracy(m, "full")).at_least(-0.02)
+
+
+@study.claim("C2f", "real model: GemFilter (chosen) answers as often as SnapKV", source="Figure 9.4")
+def chosen_beats_snapkv(m):
+    return (accuracy(m, "gemfilter") - accuracy(m, "snapkv")).at_least(-0.02)
+
+
+@study.claim("C2g", "real model: GemFilter (chosen) answers more often than H2O", source="Table 9.1")
+def chosen_beats_h2o(m):
+    return (accuracy(m, "gemfilter") - accuracy(m, "h2o")).above(0)
+
+
+@study.claim("C4e", "real model: choose_filter_layer finds a layer whose recall on held-out prompts is 0.9",
+             source="Figure 9.5, Table 9.2")  # fmt: skip
+def choice_is_reliable(m):
+    return m.final("held_out_recall", arm="choice").at_least(0.9)
+
+
+@study.claim("C4f", "real model: the chosen layer answers more often than an early one by 0.3", source="Table 9.2")
+def chosen_beats_early(m):
+    early = needles(m, "accuracy", layer=m.params.scan_layers[0], method=None)
+    return (needles(m, "accuracy", method="gemfilter", depth=None) - early).at_least(0.3)
+
+
+@study.claim("C4g", "real model: a layer well after the chosen one works nearly as well (within 0.1)",
+             source="Table 9.2",
+             when={"a scan with layers after the chosen one": lambda p: _later(p) is not None})  # fmt: skip
+def band_works(m):
+    later = needles(m, "accuracy", layer=_later(m.params), method=None)
+    return (later - needles(m, "accuracy", method="gemfilter", depth=None)).at_least(-0.1)
+
+
+def _later(params) -> int | None:
+    return next((layer for layer in params.scan_layers if layer > params.filter_layer), None)
+
+
+def row_gap(m: Measurements, row: str) -> Values:
+    return needles(m, "accuracy", row="last") - needles(m, "accuracy", row=row)
+
+
+@study.claim("C5b", "real model, the source's rule: the last row beats the middle row by 0.3", source="Figure G.3",
+             paper=0.640)  # fmt: skip
+def last_beats_middle_row(m):
+    return row_gap(m, "middle").at_least(0.3)
+
+
+@study.claim("C5c", "real model, the source's rule: the last row beats the row of largest norm by 0.3",
+             source="Figure G.3", paper=0.713)  # fmt: skip
+def last_beats_largest_row(m):
+    return row_gap(m, "largest").at_least(0.3)
+
+
+@study.claim("C6b", "real model, within its context: one run and two answer alike", source="Figure G.4", paper=0.011)
+def real_one_run_is_alike(m):
+    return (accuracy(m, "gemfilter") - accuracy(m, "one-run")).between(-0.03, 0.03)
+
+
+@study.claim("C6c", "real model: most of the gain is the selection: two runs on random tokens are worse by 0.3",
+             source="Figure G.4")  # fmt: skip
+def selection_matters(m):
+    return (accuracy(m, "gemfilter") - accuracy(m, "random")).at_least(0.3)
+
+
+@study.claim("C7c", "real model: an index set of GemFilter holds more of the needle than one of SnapKV",
+             source="Figures G.5 to G.7")  # fmt: skip
+def real_selection_holds_the_needle(m):
+    return (both(m, "needle_recall", method="gemfilter") - both(m, "needle_recall", method="snapkv")).above(0)
+
+
+@study.claim("C7d", "real model: it is less scattered: it touches fewer blocks of 16 tokens than a set of SnapKV",
+             source="Figures G.5 to G.7")  # fmt: skip
+def real_selection_is_concentrated(m):
+    return (both(m, "spread", method="snapkv") - both(m, "spread", method="gemfilter")).above(0)
+
+
+@study.claim("N6", "real model: with the needle's tokens exchanged for others the answer is gone", source="control")
+def without_the_needle(m):
+    return needles(m, "accuracy", method="without the needle", depth=None).at_most(0.2)
+
+
+@study.claim("N7", "real model: tuning prompts choose the layer of this study, within two layers", source="control")
+def tuned_layer(m):
+    layer = m.params.filter_layer
+    return m.every("chosen_layer", arm="choice").between(layer - 2, layer + 2)
+
+
+@study.claim("N8", "real model: full attention itself answers half of the prompts, so that equal shares mean something",
+             source="control")  # fmt: skip
+def full_attention_answers(m):
+    return accuracy(m, "full").at_least(0.5)

@@ -1,0 +1,112 @@
+"""The hand-set model on planted needles: every experiment of the source on a task whose answer is known exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.methods.gemfilter import GemFilter
+from assay.training.seeds import stream
+
+from .hand_set import FOUND, LAYERS, hand_set_model
+from .learners import Row, answers, distance, random_positions, read, recall
+from .problem import TASKS, Planted, PlantedNeedle, blocks_touched
+
+NEW = 2
+
+
+def planted_rows(
+    seed: int, task: str, length: int, depths: tuple[float, ...], count: int, pairs: int, device: str
+) -> list[Row]:
+    """One seed's prompts: layers, rows, methods, selections."""
+    problem = PlantedNeedle(length, TASKS[task], pairs=pairs)
+    prompts, model = problem.sample(seed, depths, count), hand_set_model(problem, device=device)
+    ids, keep, found = prompts.ids.to(device), length // 8, FOUND[problem.hops][0]
+    chosen = GemFilter(layer=found, keep=keep)
+    filters: dict[Any, GemFilter] = {("layer", i): chosen.at(i) for i in range(LAYERS)}
+    filters |= {("row", row): GemFilter(layer=found, keep=keep, row=row) for row in ("middle", "largest")}
+    seen = read(model, ids, filters, chosen)
+    kept = {**seen.kept, **_controls(seed, prompts, keep, device)}
+    right = {name: _right(tokens, prompts) for name, tokens in answers(model, seen, kept, NEW).items()}
+    right["gemfilter"] = right["layer", found]
+    return [
+        *_layer_rows(prompts, kept, right),
+        *(({"row": row}, {"accuracy": right["row", row].mean().item()}) for row in ("middle", "largest")),
+        ({"row": "last"}, {"accuracy": right["gemfilter"].mean().item()}),
+        *_method_rows(prompts, right, depths),
+        *_selection_rows(prompts, kept["layer", found], seen.index_sets, length),
+        ({"method": "absent"}, {"accuracy": _absent(problem, model, seed, depths, count, keep, found, device)}),
+    ]
+
+
+def _right(tokens: Tensor, prompts: Planted) -> Tensor:
+    """Whether both tokens of the value were given: (prompts,)."""
+    return (tokens.cpu() == prompts.answer).all(dim=1).float()
+
+
+def _controls(seed: int, prompts: Planted, keep: int, device: str) -> dict[Any, Tensor]:
+    """As many tokens at random (with the question), and the first ones, which the printed listing returns."""
+    n, count = prompts.ids.shape[1], len(prompts)
+    draws = [random_positions(n, keep, stream(seed, f"random {i}"), last=2) for i in range(count)]
+    first = torch.cat([torch.arange(keep - 2), torch.arange(n - 2, n)]).expand(count, -1)
+    return {"random": torch.cat(draws).to(device), "listing": first.to(device)}
+
+
+def _layer_rows(prompts: Planted, kept: dict[Any, Tensor], right: dict[Any, Tensor]) -> list[Row]:
+    rows: list[Row] = []
+    covered = torch.zeros(LAYERS, len(prompts))
+    for layer in range(LAYERS):
+        places = kept["layer", layer].cpu()
+        for i, value in enumerate(prompts.answer_at.tolist()):
+            covered[layer, i] = float(recall(places[i], value) == 1)
+        shares = [float(recall(places[i], needle)) for i, needle in enumerate(prompts.needle_at)]
+        apart = [float(distance(places[i], value)) for i, value in enumerate(prompts.answer_at.tolist())]
+        rows.append(
+            (
+                {"layer": layer},
+                {
+                    "coverage": covered[layer].mean().item(),
+                    "recall": sum(shares) / len(shares),
+                    "distance": sum(apart) / len(apart),
+                    "accuracy": right["layer", layer].mean().item(),
+                },
+            )
+        )
+    # The end of the prompt is kept by every layer, so that a value which stands there says nothing about layers.
+    inner = [i for i, depth in enumerate(prompts.depth.tolist()) if depth < 1]
+    firsts = [int(covered[:, i].argmax()) if covered[:, i].any() else -1 for i in inner]
+    common = max(set(firsts), key=firsts.count)
+    rows.append(({}, {"first_layer": common, "first_layer_share": firsts.count(common) / len(firsts)}))
+    return rows
+
+
+def _method_rows(prompts: Planted, right: dict[Any, Tensor], depths: tuple[float, ...]) -> list[Row]:
+    rows: list[Row] = []
+    for method in ("full", "snapkv", "h2o", "one-run", "gemfilter", "random", "listing"):
+        rows.append(({"method": method}, {"accuracy": right[method].mean().item()}))
+        for depth in depths:
+            cell = right[method][prompts.depth == depth].mean().item()
+            rows.append(({"method": method, "depth": depth}, {"cell_accuracy": cell}))
+    return rows
+
+
+def _selection_rows(prompts: Planted, kept: Tensor, sets: Tensor, length: int) -> list[Row]:
+    """Needle recall and spread of an index set, on average over sets and prompts."""
+    made = []
+    for method, places in (("gemfilter", kept[:, None].cpu()), ("snapkv", sets.cpu())):
+        shares = [float(recall(places[i], needle).mean()) for i, needle in enumerate(prompts.needle_at)]
+        spread = float(blocks_touched(places, length).mean())
+        made.append(({"method": method}, {"needle_recall": sum(shares) / len(shares), "spread": spread}))
+    return made
+
+
+def _absent(problem: Any, model: Any, seed: int, depths: Any, count: int, keep: int, layer: int, device: str) -> float:
+    """GemFilter's accuracy when the facts about the asked key are missing: nothing is left to find."""
+    missing = PlantedNeedle(problem.length, problem.hops, pairs=problem.pairs, absent=True)
+    prompts = missing.sample(seed, depths, count)
+    made = GemFilter(layer=layer, keep=keep).generate(
+        model, prompts.ids.to(device), max_new_tokens=NEW, do_sample=False
+    )
+    return _right(made[:, -NEW:], prompts).mean().item()

@@ -1,0 +1,51 @@
+"""The table of costs as numbers, and what chance and position say."""
+
+from __future__ import annotations
+
+from assay.methods.gemfilter.cost import Cost, Shape, cost_model
+
+# The models of the text, with the filter layers that it uses (counted from 0).
+MODELS = {
+    "LLaMA 3.1 8B": (Shape(32, 4096, 14_336, 32, 8, 128, 128_256), 13),
+    "Mistral Nemo 12B": (Shape(40, 5120, 14_336, 32, 8, 128, 131_072), 19),
+    "Phi-3.5 Mini": (Shape(32, 3072, 8192, 32, 32, 96, 32_064), 19),
+}
+
+
+#: The context of the text's models.
+CONTEXT = 2**17
+
+
+def longest_read(lengths: tuple[int, ...]) -> int:
+    """The longest of the prompts that the text's models can read."""
+    return max(n for n in lengths if n <= CONTEXT)
+
+
+def ceiling(layers: int, layer: int) -> float:
+    """m / r: what the prefill's speed-up tends to as the prompt grows (Section 5, statement 3)."""
+    return layers / layer
+
+
+def costs(name: str, n: int, keep: int = 1024, new: int = 50) -> dict[str, Cost]:
+    """The corrected table of costs for a model of the text; ``filter only`` loads the layers of pass 1 alone."""
+    shape, layer = MODELS[name]
+    made = {method: cost_model(method, shape, n=n, keep=keep, new=new, layer=layer) for method in
+            ("full", "snapkv", "h2o", "gemfilter", "one-run")}  # fmt: skip
+    made["filter only"] = cost_model("gemfilter", shape, n=n, keep=keep, new=new, layer=layer, resident=False)
+    return made
+
+
+def dense_surplus(shape: Shape, n: int, layers: int) -> int:
+    """Operations on the masked half of the square, which kernels without a causal shortcut do as well."""
+    return layers * 2 * shape.heads * shape.head_dim * n * (n - 1)
+
+
+def position_range(method: str, n: int, keep: int, new: int) -> int:
+    """The largest position that decoding reaches: a second run counts from 0, a compressed cache goes on at n."""
+    return (min(keep, n) if method == "gemfilter" else n) + new - 2
+
+
+def index_sets(method: str, shape: Shape) -> int:
+    """One for GemFilter and its one-run; one per layer and key-value head for the others. (The text counts query heads,
+    since its code repeats the keys.)"""
+    return 1 if method in ("gemfilter", "one-run") else shape.layers * shape.kv_heads
