@@ -58,7 +58,7 @@ study = lab.Study(
         "smoke": lab.Preset(seeds=3, cost="10 s", lengths=(256,), prompts=1, pairs=2, length=128, new=3,
                             real_lengths=(256,), long_lengths=(320,), real_depths=(0.5,), answer_tokens=3,
                             choice_prompts=4, scan_layers=(2,)),
-        "laptop": lab.Preset(seeds=5, cost="9 min", prompts=2, fewer={"choice": 3, "needles": 4}, arms=REAL),
+        "laptop": lab.Preset(seeds=5, cost="6 min", prompts=2, fewer={"choice": 3, "needles": 3}, arms=REAL),
         "paper": lab.Preset(seeds=20, cost="25 min on a GPU", fewer={"choice": 8, "needles-long": 8},
                             lengths=(256, 1024, 4096), prompts=10, real_prompts=2, choice_prompts=16,
                             long_lengths=(4096, 7680), arms=(*REAL, "needles-long")),
