@@ -9,6 +9,7 @@ import polars as pl
 from scipy import stats
 
 from .claims import CONFIDENCE
+from .measurements import Values
 
 
 def summarise(frame: pl.DataFrame, *by: str, value: str = "value") -> pl.DataFrame:
@@ -21,6 +22,13 @@ def summarise(frame: pl.DataFrame, *by: str, value: str = "value") -> pl.DataFra
     quantile = [float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) if n > 1 else 0.0 for n in groups["seeds"]]
     half = pl.Series(quantile) * groups["deviation"].fill_null(0.0) / groups["seeds"].sqrt()
     return groups.with_columns(low=groups["mean"] - half, high=groups["mean"] + half).drop("deviation", "rows")
+
+
+def plus_minus(values: Values, digits: int = 3, scale: float = 1.0) -> str:
+    """A cell of a table: the mean over seeds and half of its interval, the mean alone where there is none."""
+    judged = values.at_least(0)  # any level: what is wanted is the interval
+    half = (judged.high - judged.low) / 2
+    return f"{scale * judged.estimate:.{digits}f}" + (f" ± {scale * half:.{digits}f}" if half == half else "")
 
 
 def band(

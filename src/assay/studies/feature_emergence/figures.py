@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import altair as alt
@@ -297,23 +296,17 @@ def compared(m: Measurements) -> pl.DataFrame:
                     "setting": setting,
                     "arm": f"{arm} ({head})" if arm == "one-step" else arm,
                     "inputs": inputs,
-                    "train %": _percent(train),
+                    "train %": charts.plus_minus(train, 1, 100),
                     "paper train": m.paper_value(metric="train", **printed),
-                    "test %": _percent(test),
+                    "test %": charts.plus_minus(test, 1, 100),
                     "paper test": m.paper_value(metric="test", **printed),
-                    "balanced %": _percent(m.final("balanced_accuracy", **where)),
+                    "balanced %": charts.plus_minus(m.final("balanced_accuracy", **where), 1, 100),
                     "cos": _cosine(m, arm, setting, inputs),
                     "paper cos": m.paper_value(metric="cosine", **printed),
                     "seeds": len(test.by_seed),
                 }
             )
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _percent(values: Any) -> str:
-    judged = values.at_least(0)
-    half = (judged.high - judged.low) / 2
-    return f"{100 * judged.estimate:.1f}" + ("" if math.isnan(half) else f" ± {100 * half:.1f}")
 
 
 def _cosine(m: Measurements, arm: str, setting: str, inputs: str) -> float | None:

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from assay.lab import Measurements, NotMeasured, Values, charts
+from assay.lab import Measurements, NotMeasured, charts
 from assay.probes.attention_fourier import score_spectrum
 from assay.probes.fourier import fourier_probe
 
@@ -306,12 +306,6 @@ def constructions(m: Measurements) -> pl.DataFrame:
     )
 
 
-def _interval(values: Values, digits: int = 3) -> str:
-    judged = values.at_least(0)
-    half = (judged.high - judged.low) / 2
-    return f"{judged.estimate:.{digits}f}" + (f" ± {half:.{digits}f}" if half == half else "")
-
-
 _COLUMNS = {
     "test_accuracy": "test", "power_median": "median share", "power_weighted": "weighted by norm^(k+1)",
     "power_by_norm": "by norm", "power_mean": "plain mean", "frequencies": "frequencies", "frequency_ratio": "max/min",
@@ -335,9 +329,9 @@ def networks(m: Measurements) -> pl.DataFrame:
         where = {"arm": arm, "setting": setting}
         try:
             steps = m.params_of(setting).steps
-            found = {name: _interval(m.at(metric, steps, **where)) for metric, name in _COLUMNS.items()}
-            start = _interval(m.at("power_mean", 0, **where))
-            least = _interval(m.final("full_margin_ratio", **where))
+            found = {name: charts.plus_minus(m.at(metric, steps, **where)) for metric, name in _COLUMNS.items()}
+            start = charts.plus_minus(m.at("power_mean", 0, **where))
+            least = charts.plus_minus(m.final("full_margin_ratio", **where))
         except NotMeasured:
             continue
         rows.append({"arm": arm, "network": _words(m, setting), "share at the start": start, **found,
@@ -361,7 +355,9 @@ def transformers(m: Measurements) -> pl.DataFrame:
         except NotMeasured:
             continue
         params = m.params_of(setting)
-        shares = {name: _interval(m.final(f"top2_{name}", **where)) for name in ("untrained", "trained", "embedding")}
+        shares = {
+            name: charts.plus_minus(m.final(f"top2_{name}", **where)) for name in ("untrained", "trained", "embedding")
+        }
         row = {
             "arm": arm,
             "task": _words(m, setting),
@@ -369,8 +365,8 @@ def transformers(m: Measurements) -> pl.DataFrame:
             "train ≥ .99": float(m.final("train_step", **where).array.mean()),
             "validation ≥ .99": float(m.final("validation_step", **where).array.mean()),
             "generalised": f"{int(generalised.sum())} of {len(generalised)}",
-            "log10 ratio": _interval(m.final("log_ratio", **where), 2),
-            "validation at the end": _interval(m.final("validation_accuracy", **where)),
+            "log10 ratio": charts.plus_minus(m.final("log_ratio", **where), 2),
+            "validation at the end": charts.plus_minus(m.final("validation_accuracy", **where)),
         }
         rows.append(row | shares)
     return pl.DataFrame(rows)

@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from assay.lab import Measurements, NotMeasured, Values, charts
+from assay.lab import Measurements, NotMeasured, charts
 from assay.methods.gemfilter.layers import stages_of
 
 from . import theory
@@ -200,12 +200,6 @@ def selected(m: Measurements) -> alt.HConcatChart:
     return alt.hconcat(*parts)
 
 
-def _interval(values: Values, digits: int = 2) -> str:
-    judged = values.at_least(0)
-    half = (judged.high - judged.low) / 2
-    return f"{judged.estimate:.{digits}f}" + (f" ± {half:.{digits}f}" if half == half else "")
-
-
 @study.table(
     "needles",
     caption="Real model: share of needle prompts answered with its 95 % interval over seeds, per length, all at "
@@ -221,7 +215,7 @@ def needle_table(m: Measurements) -> pl.DataFrame:
         cells: dict[str, Any] = {"method": method}
         for length in m.params.real_lengths:
             values = m.final("accuracy", arm="needles", length=length, method=method, depth=None)
-            cells[f"n = {length}"] = _interval(values)
+            cells[f"n = {length}"] = charts.plus_minus(values, 2)
         made.append(
             {**cells, "prompts a cell": len(values.by_seed) * m.params.real_prompts, "paper": printed.get(method)}
         )
@@ -260,7 +254,7 @@ def selection(m: Measurements) -> pl.DataFrame:
             cells: dict[str, Any] = {"model": name, "method": method}
             for metric in ("needle_recall", "spread", "spread_of_all"):
                 try:
-                    cells[metric.replace("_", " ")] = _interval(m.final(metric, method=method, **where))
+                    cells[metric.replace("_", " ")] = charts.plus_minus(m.final(metric, method=method, **where), 2)
                 except NotMeasured:
                     cells[metric.replace("_", " ")] = None
             made.append(cells)

@@ -10,19 +10,13 @@ import numpy as np
 import polars as pl
 import torch
 
-from assay.lab import Measurements, NotMeasured, Values, charts
+from assay.lab import Measurements, NotMeasured, charts
 from assay.probes.specialisation import lucky_neurons, mixed_neurons
 
 from . import theory
 from .study import problem_of, study
 
 _RARE = "ε of rare features"
-
-
-def _interval(values: Values, digits: int = 3, scale: float = 1.0) -> str:
-    judged = values.at_least(0)
-    half = (judged.high - judged.low) / 2
-    return f"{scale * judged.estimate:.{digits}f}" + (f" ± {scale * half:.{digits}f}" if half == half else "")
 
 
 @study.figure(
@@ -304,11 +298,11 @@ def images_table(m: Measurements) -> pl.DataFrame:
                 "ρ": f"{imbalance:g}",
                 "pruning": pruning,
                 "training images": round(float(m.final("images", **where).array.mean())),
-                "accuracy %": _interval(m.final("accuracy", **where), 2, 100),
+                "accuracy %": charts.plus_minus(m.final("accuracy", **where), 2, 100),
                 "paper accuracy": m.paper_value(metric="accuracy", **printed),
-                "Δ₂₀ %": _interval(m.final("gap", **where), 2, 100),
+                "Δ₂₀ %": charts.plus_minus(m.final("gap", **where), 2, 100),
                 "paper Δ₂₀": m.paper_value(metric="gap", **printed),
-                "untrained %": _interval(m.final("untrained_accuracy", **where), 2, 100),
+                "untrained %": charts.plus_minus(m.final("untrained_accuracy", **where), 2, 100),
             }
         )
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -348,7 +342,7 @@ def specialists(m: Measurements) -> pl.DataFrame:
     rows = []
     for name, where in conditions:
         try:
-            found = {title: _interval(m.final(metric, **where), 2) for title, metric in columns.items()}
+            found = {title: charts.plus_minus(m.final(metric, **where), 2) for title, metric in columns.items()}
         except NotMeasured:
             continue
         rows.append({"training": name, **found})
@@ -366,7 +360,7 @@ def pruning_table(m: Measurements) -> pl.DataFrame:
     rows = []
     for decay, epsilon, kind in product(m.params.pruned_decays, m.params.pruned_rare, kinds):
         where = dict(arm="pruning", decay=decay, epsilon=epsilon, gradient=kind)
-        found = {title: _interval(m.final(metric, **where)) for title, metric in columns.items()}
+        found = {title: charts.plus_minus(m.final(metric, **where)) for title, metric in columns.items()}
         rows.append({"λ": decay, "ε": epsilon, "gradient": kind, **found})
     return pl.DataFrame(rows)
 

@@ -12,7 +12,6 @@ from assay.lab import Measurements, NotMeasured, charts
 from . import image_figures, theory  # noqa: F401 (the figures on images register themselves)
 from .claims import slope_over_constant
 from .dynamics import problem_of
-from .image_figures import interval
 from .study import SETTINGS, study
 from .twins import TWINS
 
@@ -223,16 +222,16 @@ def theory_table(m: Measurements) -> pl.DataFrame:
             where = {"arm": labels, "setting": setting}
             try:
                 row: dict[str, Any] = {"labels": labels, "setting": setting}
-                row |= {name: interval(m.final(f"{name}_error", **where)) for name in ("easy", "hard")}
+                row |= {name: charts.plus_minus(m.final(f"{name}_error", **where)) for name in ("easy", "hard")}
             except NotMeasured:
                 continue
-            row["growth ratio"] = interval(m.final("growth_ratio", **where), 2)
+            row["growth ratio"] = charts.plus_minus(m.final("growth_ratio", **where), 2)
             law, fine = labels == "coarse", labels == "fine"
-            row["slope/C, firing"] = interval(slope_over_constant(m, "firing", setting)) if law else None
-            row["slope/C, initial"] = interval(slope_over_constant(m, "initial", setting)) if law else None
-            row["T0"] = interval(m.final("t0", **where), 1) if fine else None
+            row["slope/C, firing"] = charts.plus_minus(slope_over_constant(m, "firing", setting)) if law else None
+            row["slope/C, initial"] = charts.plus_minus(slope_over_constant(m, "initial", setting)) if law else None
+            row["T0"] = charts.plus_minus(m.final("t0", **where), 1) if fine else None
             row["seeds that reach T0"] = int(m.final("t0_reached", **where).array.sum()) if fine else None
-            row["T0 predicted"] = interval(m.final("predicted_t0", **where), 1) if fine else None
+            row["T0 predicted"] = charts.plus_minus(m.final("predicted_t0", **where), 1) if fine else None
             row["fewest detectors"] = int(m.final("fewest_detectors", **where).array.min())
             rows.append(row)
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -248,7 +247,8 @@ def twins(m: Measurements) -> pl.DataFrame:
     where = [{"arm": "twins", "labels": labels} for labels in TWINS]
     return pl.DataFrame([
         {"labels": w["labels"], "classes": int(m.final("classes", **w).array[0]),
-         "easy error": interval(m.final("easy_error", **w)), "hard error": interval(m.final("hard_error", **w)),
+         "easy error": charts.plus_minus(m.final("easy_error", **w)),
+         "hard error": charts.plus_minus(m.final("hard_error", **w)),
          "purity": round(float(m.final("purity", **w).array.mean()), 3)}
         for w in where
     ])  # fmt: skip

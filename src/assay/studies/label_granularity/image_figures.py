@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from assay.lab import Measurements, Values, charts
+from assay.lab import Measurements, charts
 
 from .image_arms import GRAINS
 from .study import study
@@ -131,12 +131,6 @@ def cluster_sizes(m: Measurements) -> alt.LayerChart:
     return bars + least.mark_rule(strokeDash=[3, 3], color="#777").encode(x="size:Q")
 
 
-def interval(values: Values, digits: int = 3, factor: float = 1.0) -> str:
-    judged = (values * factor).at_least(0)
-    half = (judged.high - judged.low) / 2
-    return f"{judged.estimate:.{digits}f}" + (f" ± {half:.{digits}f}" if half == half else "")
-
-
 def _paper(m: Measurements, where: str, scheme: str, classes: int | None = None) -> float | None:
     """The source's number, or the mean over its granularities."""
     rows = m.paper.filter(pl.col("where") == where, pl.col("scheme") == scheme)
@@ -172,7 +166,7 @@ def granularity_table(m: Measurements) -> pl.DataFrame:
             where = {"arm": arm, **dict(zip(keys, key, strict=True))}
             row: dict[str, Any] = {"labels": "retraining" if key[0] == "coarse" else key[0]}
             row["classes"] = round(float(m.final("classes", **where).array.mean()))
-            row["error %"] = interval(m.final("error", **where), 2, 100)
+            row["error %"] = charts.plus_minus(m.final("error", **where), 2, 100)
             for metric, digits in (("purity", 3), ("smallest", 1), ("lift", 2)):
                 known = key[0] != "one pass"
                 row[metric] = round(float(m.final(metric, **where).array.mean()), digits) if known else None
@@ -194,7 +188,12 @@ def other_tables(m: Measurements) -> pl.DataFrame:
 
     def add(table: str, what: str, source: float | None, **where: Any) -> None:
         rows.append(
-            {"table": table, "what": what, "error %": interval(m.final("error", **where), 2, 100), "source %": source}
+            {
+                "table": table,
+                "what": what,
+                "error %": charts.plus_minus(m.final("error", **where), 2, 100),
+                "source %": source,
+            }
         )
 
     for n in (50, 70, 90):

@@ -245,7 +245,7 @@ def condition_numbers(m: Measurements) -> pl.DataFrame:
         rows.append(
             {
                 "n": n,
-                "mean κ": _interval(m.final("mean_condition", arm="condition-numbers", examples=n)),
+                "mean κ": charts.plus_minus(m.final("mean_condition", arm="condition-numbers", examples=n)),
                 "paper κ": printed,
                 "5–95 % of 10 trials": f"{low:.2f} to {high:.2f}",
                 "share below paper": round(float((means < printed).mean()), 3) if printed else None,
@@ -254,12 +254,6 @@ def condition_numbers(m: Measurements) -> pl.DataFrame:
             }
         )
     return pl.DataFrame(rows)
-
-
-def _interval(values: Values, digits: int = 3) -> str:
-    judged = values.at_least(0)
-    half = (judged.high - judged.low) / 2
-    return f"{judged.estimate:.{digits}f}" + (f" ± {half:.{digits}f}" if half == half else "")
 
 
 @study.table(
@@ -326,7 +320,9 @@ def trained_table(m: Measurements) -> pl.DataFrame:
                 for metric, what in (("task_rms", "task"), ("parameter_rms", "θ*"))
                 for who in ("trained", "construction")
             }
-            rows.append({"training": _words(point), "n": tested, "loops": loops, **values, "cos": _interval(cosine, 2)})
+            rows.append(
+                {"training": _words(point), "n": tested, "loops": loops, **values, "cos": charts.plus_minus(cosine, 2)}
+            )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 

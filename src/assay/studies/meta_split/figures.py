@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from assay.lab import Measurements, Values, charts
+from assay.lab import Measurements, charts
 
 from . import theory
 from .claims import APART, LEARNED, TT, TV
@@ -252,12 +252,6 @@ def rainbow(m: Measurements) -> alt.LayerChart:
 # Tables
 
 
-def interval(values: Values, digits: int = 3, factor: float = 1.0) -> str:
-    judged = values.at_least(0)
-    half = (judged.high - judged.low) / 2
-    return f"{factor * judged.estimate:.{digits}f}" + (f" ± {factor * half:.{digits}f}" if half == half else "")
-
-
 _COLUMNS = {
     "meta-loss": ("meta_loss", 3), "test loss": ("test_loss", 3), "accuracy": ("test_accuracy", 2),
     "adapted loss": ("adapted_loss", 3), "adapted accuracy": ("adapted_accuracy", 2), "Λ": ("feature_alignment", 3),
@@ -283,7 +277,7 @@ def grid(m: Measurements) -> pl.DataFrame:
             decided = rates.apart > APART and setting != "relu"
             row: dict[str, Any] = {"setting": setting, "split": split}
             for name, (metric, digits) in _COLUMNS.items():
-                row[name] = interval(m.final(metric, **where), digits)
+                row[name] = charts.plus_minus(m.final(metric, **where), digits)
             row |= {"R_ν": round(rates.feature, 3), "R_ξ": round(rates.noise, 3)}
             rows.append({**row, "predicted": rates.winner if decided else "—"})
     return pl.DataFrame(rows)
@@ -321,7 +315,7 @@ def printed_table(m: Measurements) -> pl.DataFrame:
         where = {"arm": "printed", "split": split, "rates": rates, "variant": variant}
         row: dict[str, Any] = {"rates": rates, "variant": variant, "split": split}
         for name, (metric, digits) in _PRINTED_COLUMNS.items():
-            row[name] = interval(m.final(metric, **where), digits)
+            row[name] = charts.plus_minus(m.final(metric, **where), digits)
         # The tables do not say which of the two printed pairs of rates is theirs.
         rows.append({**row, "paper loss": m.paper_value(data="synthetic", split=split, variant=variant)})
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -339,9 +333,9 @@ def rainbow_table(m: Measurements) -> pl.DataFrame:
     for variant, split, arm in [*cells, *(("tuned", name, arm) for arm, name in _TUNED.items())]:
         where = {"arm": arm} if arm in _TUNED else {"arm": arm, "variant": variant, "split": split}
         row: dict[str, Any] = {"variant": variant, "method": split, "images": m.params.images}
-        row["accuracy"] = interval(m.final("accuracy", **where), 1, 100)
-        row["un-adapted"] = interval(m.final("unadapted_accuracy", **where), 1, 100)
-        row["meta-loss"] = interval(m.final("meta_loss", **where), 2)
+        row["accuracy"] = charts.plus_minus(m.final("accuracy", **where), 1, 100)
+        row["un-adapted"] = charts.plus_minus(m.final("unadapted_accuracy", **where), 1, 100)
+        row["meta-loss"] = charts.plus_minus(m.final("meta_loss", **where), 2)
         # The source has one row of Reptile, whose rates it does not give.
         theirs = {"split": split, "variant": "huberized" if split == "reptile" else variant}
         row["paper"] = m.paper_value(data="rainbow", **theirs)
@@ -390,10 +384,15 @@ def stages(m: Measurements) -> pl.DataFrame:
     return pl.DataFrame({"event": list(found), "outer step": list(found.values())})
 
 
-@study.table("tuning", caption="Accuracy of Reptile's candidates (inner rate, ε) on seeds and images kept for tuning.")
+@study.table("tuning", caption="Accuracy of the candidates (inner rate, and ε of Reptile or outer rate of FOMAML with "
+             "a split) on seeds and images kept for tuning.")  # fmt: skip
 def tuning(m: Measurements) -> pl.DataFrame:
     rows = []
-    for candidate in m.rows("tuning_accuracy", arm="reptile-tuning")["candidate"].unique(maintain_order=True):
-        values = m.final("tuning_accuracy", arm="reptile-tuning", candidate=candidate)
-        rows.append({"candidate": candidate, "accuracy": interval(values), "chosen": candidate == m.params.reptile})
+    for method in ("reptile", "fomaml"):
+        for candidate in getattr(m.params, f"{method}_candidates"):
+            values = m.final("tuning_accuracy", arm=f"{method}-tuning", candidate=candidate)
+            chosen = candidate == getattr(m.params, method)
+            rows.append(
+                {"method": method, "candidate": candidate, "accuracy": charts.plus_minus(values), "chosen": chosen}
+            )
     return pl.DataFrame(rows)
