@@ -24,21 +24,18 @@ def test_every_method_decodes_from_the_cache_it_says():
     model = gemfilter.model_of(TINY, "cpu")
     plan = gemfilter.Plan(TINY, 2, (64,), 40, 3, 1)
     ids = torch.randint(3, 97, (1, 64))
-    seen = {}
-
-    def note(module, args, kwargs, output):
-        cache = kwargs.get("past_key_values")
-        if cache is not None:
-            seen[id(cache)] = (cache.layers[0].stored, cache.layers[0].seen)
-
-    handle = model.register_forward_hook(note, with_kwargs=True)
-    lengths = {}
-    for name, method in gemfilter._METHODS.items():
-        seen.clear()
-        method(model, ids, plan, "cpu")
-        lengths[name] = list(seen.values())[-1]
-    handle.remove()
+    states = {name: method(model, ids, plan, "cpu")[1] for name, method in gemfilter._METHODS.items()}
+    again = {name: state.fresh() for name, state in states.items()}
+    times = gemfilter._in_turns(model, again, plan.new, "cpu")
+    lengths = {name: (state.cache.layers[0].stored, state.cache.layers[0].seen) for name, state in again.items()}
     assert lengths == {"full": (67, 67), "snapkv": (43, 67), "gemfilter": (43, 43)}
+    assert {name: len(each) for name, each in times.items()} == {"full": 3, "snapkv": 3, "gemfilter": 3}
+    assert {state.cache.layers[0].stored for state in states.values()} == {64, 40}  # to be decoded from again
+    assert set(gemfilter._decode(model, states, plan.new, "cpu")) == set(states)
+
+
+def test_a_ratio_is_the_median_of_pairs():
+    assert gemfilter._ratio([1.0, 20.0, 3.0], [2.0, 10.0, 1.0]) == 2.0
 
 
 def test_the_filters_model_has_its_layers_and_no_head():

@@ -73,11 +73,11 @@ class Params(lab.Params):
     image_epochs: int = Field(20, ge=1, description="epochs of pretraining (the source states none)")
     image_batch: int = Field(64, ge=2, description="its batch")
     image_rate: float = Field(
-        0.3, gt=0, description="its learning rate (from the grid of image-tuning on Fashion-MNIST; paper: not tuned)"
+        0.3, gt=0, description="its learning rate (from the grid of image-tuning on Fashion-MNIST; paper: CIFAR-10)"
     )
     image_alpha: float = Field(
         0.03, ge=0, lt=1, description="share of weights masked, logit-masked (from the grid of image-tuning on "
-        "Fashion-MNIST; paper: not tuned)"
+        "Fashion-MNIST; paper: CIFAR-10)"
     )  # fmt: skip
     image_alpha_self: float = Field(0.03, ge=0, lt=1, description="the same of the self-competitor, tuned likewise")
     image_probe: int = Field(200, ge=5, description="labelled images per class for the linear probe")
@@ -164,8 +164,8 @@ study = lab.Study(
             rare=tuple(round(0.1 * k, 1) for k in range(1, 11)),
             rare_low=tuple(round(0.05 * k, 2) for k in range(1, 11)), growth_dim=500, samples=200_000,
             widths=(12, 24, 48, 96, 192), images="cifar10", image_ratios=(100.0,),
-            image_network="resnet", image_width=64, image_epochs=50, image_batch=512, image_rate=0.5,
-            image_alpha=0.3, image_alpha_self=0.9, image_probe=5000,
+            image_network="resnet", image_width=64, image_epochs=50, image_batch=512, image_rate=0.3,
+            image_alpha=0.03, image_alpha_self=0.3, image_probe=5000,
             fewer={"images": 3, "image-tuning": 1, "gradient": 8, "pair-moments": 8, "neuron-sets": 8, "logits": 8,
                    "pseudo-loss": 8, "dynamics": 20, "other-biases": 20, "lucky": 20, "widths": 20, "longer": 20,
                    "one-step": 20, "pruning": 20, "pruning-random": 40, "stage-one": 20, "loss-floor": 8},

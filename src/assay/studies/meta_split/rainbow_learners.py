@@ -58,6 +58,8 @@ class ConvNet:
         """Logits (stack, samples, classes) of images (stack, samples, 3, side, side)."""
         stack, samples = images.shape[:2]
         x = images.transpose(0, 1).flatten(1, 2)
+        if x.device.type == "cpu":  # 0.6 of the time there, 1.1 on a GPU
+            x = x.contiguous(memory_format=torch.channels_last)
         for block in range(self.blocks):
             x = functional.conv2d(x, weights[f"conv{block}"].flatten(0, 1), padding=1, groups=stack)
             scale, shift = weights[f"scale{block}"].flatten(), weights[f"shift{block}"].flatten()
