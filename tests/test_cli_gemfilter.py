@@ -6,36 +6,7 @@ import sys
 
 import pytest
 
-transformers = pytest.importorskip("transformers", reason="GemFilter needs the extra llm")
-TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A model folder: a tiny random Llama and a word-level tokenizer."""
-    import torch
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    words = Tokenizer(models.WordLevel(unk_token="<unk>"))
-    words.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n|\.| ?[^\s.]+| "), "isolated")
-    words.decoder = decoders.Fuse()
-    from assay.methods.gemfilter.needles import _PLACES, _THINGS
-
-    extra = [f"{TEXT} The secret ingredient of the soup served in {place} is {thing}. What is\n served in {place}?"
-             for place in _PLACES for thing in _THINGS]  # fmt: skip
-    extra.append("Read this long text and answer the question at its end from what it says.\n\nQuestion: \nAnswer:")
-    words.train_from_iterator(extra, trainers.WordLevelTrainer(special_tokens=["<unk>", "<bos>", "<eos>"]))
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<eos>")
-    place = tmp_path_factory.mktemp("model")
-    tokenizer.save_pretrained(place)
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=2,
-    )  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(place)
-    (place / "text.txt").write_text(TEXT)
-    return place
+pytest.importorskip("transformers", reason="GemFilter needs the extra llm")
 
 
 def assay(*words, cwd=None):

@@ -98,7 +98,7 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="Seeds 0..N-1 for every arm and setting.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a parameter.")] = None,
     arms: Annotated[str | None, typer.Option(help="Only these arms (a,b), or one more (+c).")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Units at a time; changes no number.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Units at a time (a GPU: 1); changes no number.")] = None,
     backend: Annotated[str, typer.Option(help="loky, ray or dask.")] = "loky",
     address: Annotated[str | None, typer.Option(help="Address of a ray or dask cluster.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",

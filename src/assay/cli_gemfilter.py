@@ -198,7 +198,6 @@ def needle(
     With --layers every layer is scanned under every rule, one forward pass a prompt; --methods '' leaves it at that.
     """
     from assay.methods.gemfilter import layer_scan, needle_grid
-    from assay.methods.gemfilter.evaluate import needle_table
 
     names, sizes = _methods_of(methods), _sizes_of(lengths)
     if not (names or layers) or depths < 1 or prompts < 1:
@@ -225,11 +224,7 @@ def needle(
             if layers is not None:
                 scans[size] = layer_scan(loaded.model, grid, keep=budget, progress=lambda text: _say(f"scan: {text}"))
                 _say(f"{size} tokens: {_stages(scans[size])}")
-            for row in needle_table(loaded, grid, chosen, names):
-                used = {"layer": chosen.layer, "rule": chosen.rule} if row["method"] in ("gemfilter", "one-run") else {}
-                rows.append({**row, "keep": budget, **used})
-                mark = "right" if row["right"] else "wrong"
-                _say(f"{row['method']} at {row['length']} tokens, depth {row['depth']:.2f}: {mark}")
+            rows += _answered(loaded, grid, chosen, names)
     if out is not None:
         _save(_heat_map(rows), out)
     if layers is not None:
@@ -243,6 +238,19 @@ def needle(
         print(json.dumps(document, indent=1, ensure_ascii=False))
     elif names:
         _console().print(_shares(rows, names, sizes))
+
+
+def _answered(loaded: Any, grid: Sequence[Any], chosen: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Every method's answer to every prompt, told as it comes."""
+    from assay.methods.gemfilter.evaluate import needle_table
+
+    rows = []
+    for row in needle_table(loaded, grid, chosen, names):
+        used = {"layer": chosen.layer, "rule": chosen.rule} if row["method"] in ("gemfilter", "one-run") else {}
+        rows.append({**row, "keep": chosen.keep, **used})
+        mark = "right" if row["right"] else "wrong"
+        _say(f"{row['method']} at {row['length']} tokens, depth {row['depth']:.2f}: {mark}")
+    return rows
 
 
 def _methods_of(methods: str) -> list[str]:

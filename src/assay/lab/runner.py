@@ -132,11 +132,12 @@ def _outcomes(units: Iterator[Unit], plan: Plan, count: int, options: Options, p
 
 
 def _jobs(plan: Plan, count: int, options: Options) -> int:
-    """Numbers of jobs change the time a run takes and nothing in its table."""
+    """Numbers of jobs change the time a run takes and nothing in its table. On a GPU one is the rule; who asks for more
+    gets them: units of small networks leave it waiting for the processor."""
+    if options.jobs is not None:
+        return max(1, min(options.jobs, count))
     if plan.request.device == "cuda" or count <= 1:
         return 1
-    if options.jobs is not None:
-        return min(options.jobs, count)
     seconds = plan.study.preset(plan.request.preset).seconds
     return min(default_jobs(), count) if seconds > _WORTH_WORKERS else 1
 

@@ -53,8 +53,9 @@ def load_model(name: str, *, device: str = "cpu", dtype: torch.dtype | None = No
     """
     transformers = _transformers()
     folder = folder_of(name)
+    config = _config_of(folder)
     kind = dtype or (torch.float32 if device == "cpu" else "auto")
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=kind)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=kind)
     return Loaded(model.to(device).eval(), transformers.AutoTokenizer.from_pretrained(folder), name)
 
 
@@ -66,7 +67,7 @@ def load_filter(name: str, *, layer: int, device: str = "cpu", dtype: torch.dtyp
     """
     transformers = _transformers()
     folder = folder_of(name)
-    config = transformers.AutoConfig.from_pretrained(folder)
+    config = _config_of(folder)
     count = config.num_hidden_layers
     if not 0 <= layer < count:
         raise ValueError(f"layer must lie between 0 and {count - 1} for this model of {count} layers, not {layer}")
@@ -95,6 +96,15 @@ def folder_of(name: str) -> str:
     if (os.sep in name or name.startswith(".")) and Path(name).exists() and not (Path(name) / "config.json").exists():
         raise ValueError(f"{name} holds no config.json: it is not a model folder")
     return name
+
+
+def _config_of(folder: str) -> Any:
+    try:
+        return _transformers().AutoConfig.from_pretrained(folder)
+    except OSError as error:
+        raise ValueError(
+            f"there is no model '{folder}': no such folder, and the hub has none of this name or cannot be reached"
+        ) from error
 
 
 def cache_folder() -> Path:

@@ -88,7 +88,8 @@ def recall(m: Measurements) -> alt.HConcatChart:
 
 @study.figure(
     "needles",
-    caption="Real model: share of needle prompts answered, depth against length, per method, all at k = n/8.",
+    caption="Real model: share of needle prompts answered, depth against length, per method, all at k = n/8. Prompts a "
+    "cell: seeds over depths.",
 )
 def heat_map(m: Measurements) -> alt.FacetChart:
     frame = needle_cells(m).filter(pl.col("method").is_in(METHODS))
@@ -110,11 +111,17 @@ def heat_map(m: Measurements) -> alt.FacetChart:
 
 
 def needle_cells(m: Measurements) -> pl.DataFrame:
-    """The mean over seeds of every cell, with the long prompts where they ran."""
-    frames = [m.rows("cell_accuracy", arm="needles")]
-    with suppress(NotMeasured):
-        frames.append(m.rows("cell_accuracy", arm="needles-long"))
-    return pl.concat(frames).group_by("method", "length", "depth", maintain_order=True).agg(pl.col("value").mean())
+    """The mean over the prompts of every cell, with the long ones where they ran."""
+    frames = []
+    for arm in ("needles", "needles-long"):
+        with suppress(NotMeasured):
+            depth = m.rows("depth", arm=arm).select("seed", "length", depth="value")
+            found = m.rows("accuracy", arm=arm).filter(pl.col("method").is_not_null()).drop("depth", strict=False)
+            frames.append(found.join(depth, on=["seed", "length"], validate="m:1"))
+    if not frames:
+        m.rows(arm="needles")
+    keys = ("method", "length", "depth")
+    return pl.concat(frames, how="diagonal_relaxed").group_by(keys, maintain_order=True).agg(pl.col("value").mean())
 
 
 @study.figure(
@@ -172,13 +179,14 @@ def _row_frame(m: Measurements, name: str, **where: Any) -> pl.DataFrame:
 
 @study.figure(
     "selected",
-    caption="Which tokens of one prompt are kept, per layer (needle at half depth, seed 0, first length). GemFilter "
-    "has one set for all layers; of SnapKV the shade is the share of key-value heads. Orange: the needle.",
+    caption="Which tokens of one prompt are kept, per layer (needle at half depth where a seed has one, first length). "
+    "GemFilter has one set for all layers; of SnapKV the shade is the share of key-value heads. Orange: the needle.",
 )
 def selected(m: Measurements) -> alt.HConcatChart:
     length = m.params.real_lengths[0]
-    m.rows(arm="needles")
-    kept, heads, needle = (m.array(name, arm="needles", length=length)[0] for name in ("kept", "heads", "needle"))
+    depths = m.rows("depth", arm="needles", length=length).sort("seed")["value"]
+    shown = int((depths - 0.5).abs().arg_min() or 0)
+    kept, heads, needle = (m.array(name, arm="needles", length=length)[shown] for name in ("kept", "heads", "needle"))
     layers = heads.shape[0]
     ours = [(int(i), layer, 1.0) for i in kept for layer in range(layers)]
     theirs = [(int(i), int(layer), float(heads[layer, i])) for layer, i in zip(*np.nonzero(heads), strict=True)]
@@ -214,11 +222,9 @@ def needle_table(m: Measurements) -> pl.DataFrame:
     for method in METHODS:
         cells: dict[str, Any] = {"method": method}
         for length in m.params.real_lengths:
-            values = m.final("accuracy", arm="needles", length=length, method=method, depth=None)
+            values = m.final("accuracy", arm="needles", length=length, method=method)
             cells[f"n = {length}"] = charts.plus_minus(values, 2)
-        made.append(
-            {**cells, "prompts a cell": len(values.by_seed) * m.params.real_prompts, "paper": printed.get(method)}
-        )
+        made.append({**cells, "prompts": len(values.by_seed), "paper": printed.get(method)})
     return pl.DataFrame(made, infer_schema_length=None)
 
 

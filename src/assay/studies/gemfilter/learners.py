@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV, share_prefill
-from assay.methods.gemfilter.adapter import Attended, side_by_side, trimmed_cache
+from assay.methods.gemfilter.adapter import Attended, side_by_side, trimmed_cache, untouched_copy
 from assay.methods.gemfilter.baselines import Compression, Prefilled, filtered_positions
 
 #: What a learner reports: extra columns, and the metrics that belong to them.
@@ -85,7 +85,8 @@ def answers(model: Any, seen: Read, kept: Mapping[Any, Tensor], new: int) -> dic
     position[: len(ids) * len(seen.compressed)] = ids.shape[1]
     made = greedy(model, side_by_side(model, caches), first, position, new)
     names = [*(one.method.name for one in seen.compressed), *kept]
-    full = seen.full.generate(model, max_new_tokens=new)[:, ids.shape[1] :]
+    start = torch.full_like(seen.full.first, ids.shape[1])
+    full = greedy(model, untouched_copy(model, seen.full.cache), seen.full.first, start, new)
     return {"full": full, **dict(zip(names, made.chunk(len(names)), strict=True))}
 
 
@@ -124,12 +125,3 @@ def random_positions(n: int, keep: int, draw: torch.Generator, last: int = 0) ->
     """``keep`` positions at random, (1, keep) in rising order; the ``last`` ones of the prompt are always in."""
     chosen = torch.randperm(n - last, generator=draw)[: keep - last]
     return torch.cat([chosen, torch.arange(n - last, n)]).sort().values[None]
-
-
-def mean_rows(per_prompt: Sequence[Sequence[Row]]) -> list[Row]:
-    """The mean over prompts of rows that all prompts have in the same order."""
-    made = []
-    for rows in zip(*per_prompt, strict=True):
-        columns, first = rows[0]
-        made.append((columns, {name: sum(row[1][name] for row in rows) / len(rows) for name in first}))
-    return made

@@ -16,7 +16,7 @@ def needles(m: Measurements, metric: str, *, length: int | None = None, **where)
 
 def both(m: Measurements, metric: str, **where) -> Values:
     """The mean over lengths, one value per seed."""
-    rows = m.rows(metric, arm="needles", length=list(m.params.real_lengths), depth=None, **where)
+    rows = m.rows(metric, arm="needles", length=list(m.params.real_lengths), **where)
     seeds = rows.group_by("seed").agg(pl.col("value").mean(), pl.len())
     assert (seeds["len"] == len(m.params.real_lengths)).all()
     return Values(dict(seeds.select("seed", "value").iter_rows()), f"{metric} of {' '.join(map(str, where.values()))}")
@@ -68,7 +68,7 @@ def choice_is_reliable(m):
 @study.claim("C4f", "real model: the chosen layer answers more often than an early one by 0.3", source="Table 9.2")
 def chosen_beats_early(m):
     early = needles(m, "accuracy", layer=m.params.scan_layers[0], method=None)
-    return (needles(m, "accuracy", method="gemfilter", depth=None) - early).at_least(0.3)
+    return (needles(m, "accuracy", method="gemfilter") - early).at_least(0.3)
 
 
 @study.claim("C4g", "real model: a layer well after the chosen one works nearly as well (within 0.1)",
@@ -76,7 +76,7 @@ def chosen_beats_early(m):
              when={"a scan with layers after the chosen one": lambda p: _later(p) is not None})  # fmt: skip
 def band_works(m):
     later = needles(m, "accuracy", layer=_later(m.params), method=None)
-    return (later - needles(m, "accuracy", method="gemfilter", depth=None)).at_least(-0.1)
+    return (later - needles(m, "accuracy", method="gemfilter")).at_least(-0.1)
 
 
 def _later(params) -> int | None:
@@ -124,7 +124,7 @@ def real_selection_is_concentrated(m):
 
 @study.claim("N6", "real model: with the needle's tokens exchanged for others the answer is gone", source="control")
 def without_the_needle(m):
-    return needles(m, "accuracy", method="without the needle", depth=None).at_most(0.2)
+    return needles(m, "accuracy", method="without the needle").at_most(0.2)
 
 
 @study.claim("N7", "real model: tuning prompts choose the layer of this study, within two layers", source="control")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ from assay.methods.gemfilter.models import Loaded
 from assay.methods.gemfilter.scoring import RULES
 from assay.training.seeds import stream
 
-from .learners import Row, answers, distance, mean_rows, random_positions, read, recall
+from .learners import Row, answers, distance, random_positions, read, recall
 from .problem import blocks_touched
 
 #: Prompts on which layers are chosen come from seeds that no evaluation uses.
@@ -41,11 +42,9 @@ def loaded_model(name: str, device: str) -> Loaded:
     return load_model(name, device=device)
 
 
-def prompts_of(loaded: Loaded, seed: int, length: int, depths: tuple[float, ...], count: int) -> list[NeedlePrompt]:
-    """A seed's prompts: ``count`` for every depth."""
-    return [
-        needle_prompt(loaded.tokenizer, length, depth, seed=100 * seed + i) for depth in depths for i in range(count)
-    ]
+def prompt_of(loaded: Loaded, seed: int, length: int, depths: Sequence[float]) -> NeedlePrompt:
+    """A seed's prompt. Seeds take the depths in turn, so that as many seeds as depths have each of them once."""
+    return needle_prompt(loaded.tokenizer, length, depths[seed % len(depths)], seed=100 * seed)
 
 
 @dataclass(frozen=True)
@@ -58,13 +57,15 @@ class Selected:
     needle: Tensor
 
 
-def needle_rows(loaded: Loaded, prompt: NeedlePrompt, trial: Trial, seed: int) -> tuple[list[Row], Selected]:
-    """Every measurement on one prompt. Full attention, SnapKV, H2O and one-run share its prefill; these and all second
-    runs are decoded together."""
+def needle_trial(
+    loaded: Loaded, seeds: Sequence[int], length: int, depths: Sequence[float], trial: Trial
+) -> list[tuple[list[Row], Selected]]:
+    """Every measurement on the prompts of some seeds. Full attention, SnapKV, H2O and one-run share a prefill; these
+    and all second runs are decoded together."""
     device = next(loaded.model.parameters()).device
-    ids = torch.tensor([prompt.input_ids], device=device)
-    n = ids.shape[1]
-    keep, question = n // 8, min(32, n // 32)
+    prompts = [prompt_of(loaded, seed, length, depths) for seed in seeds]
+    ids = torch.tensor([prompt.input_ids for prompt in prompts], device=device)
+    keep, question = length // 8, min(32, length // 32)
     chosen = GemFilter(layer=trial.layer, keep=keep, rule=trial.rule)  # type: ignore[arg-type]
     text = GemFilter(layer=trial.text_layer, keep=keep)
     filters: dict[Any, GemFilter] = {
@@ -75,36 +76,45 @@ def needle_rows(loaded: Loaded, prompt: NeedlePrompt, trial: Trial, seed: int) -
     filters["text rule, question kept"] = GemFilter(layer=text.layer, keep=keep, keep_last=question)
     filters |= {("row", row): GemFilter(layer=text.layer, keep=keep, row=row) for row in ROWS}
     seen = read(loaded.model, ids, filters, chosen)
-    draw = stream(seed, f"random selection {n} {prompt.depth}")
+    draws = [stream(seed, f"random selection {length}") for seed in seeds]
     kept: dict[Any, Tensor] = {
         "gemfilter": seen.kept[trial.rule, trial.layer],
         "text rule": seen.kept["logits", trial.text_layer],
         "text rule, question kept": seen.kept["text rule, question kept"],
-        "random": random_positions(n, keep, draw, last=question).to(device),
+        "random": torch.cat([random_positions(length, keep, draw, last=question) for draw in draws]).to(device),
     }
     if trial.layers:
-        kept["without the needle"] = _without(kept["gemfilter"], prompt, n, draw)
+        kept["without the needle"] = _without(kept["gemfilter"], prompts, draws)
         kept |= {("layer", layer): seen.kept[trial.rule, layer] for layer in trial.layers}
         kept |= {("row", row): seen.kept["row", row] for row in ROWS if row != "last"}
     answered = answers(loaded.model, seen, kept, trial.new)
-    right = {name: _right(loaded, prompt, tokens) for name, tokens in answered.items()}
-    right["row", "last"] = right["text rule"]
-    rows = [*_method_rows(right), *_ablation_rows(right, seen.kept, prompt, trial), *_scan_rows(seen.kept, prompt)]
-    rows += _selection_rows(seen.kept[trial.rule, trial.layer], seen.index_sets, prompt, n)
-    return rows, _selected(kept["gemfilter"], seen.index_sets, prompt, n, loaded.layers)
+    made = []
+    for i, prompt in enumerate(prompts):
+        right = {name: _right(loaded, prompt, tokens[i]) for name, tokens in answered.items()}
+        right["row", "last"] = right["text rule"]
+        places = {name: each[i] for name, each in seen.kept.items()}
+        ours, theirs = places[trial.rule, trial.layer], seen.index_sets[i]
+        rows: list[Row] = [({}, {"depth": prompt.depth}), *_method_rows(right)]
+        rows += [*_ablation_rows(right, places, prompt, trial), *_scan_rows(places, prompt)]
+        rows += _selection_rows(ours, theirs, prompt, length)
+        made.append((rows, _selected(ours, theirs, prompt, length, loaded.layers)))
+    return made
 
 
 def _right(loaded: Loaded, prompt: NeedlePrompt, tokens: Tensor) -> float:
-    return float(prompt.right(loaded.tokenizer.decode(tokens[0], skip_special_tokens=True)))
+    return float(prompt.right(loaded.tokenizer.decode(tokens, skip_special_tokens=True)))
 
 
-def _without(kept: Tensor, prompt: NeedlePrompt, n: int, draw: torch.Generator) -> Tensor:
-    """The same selection with the needle's tokens exchanged for others: was it read, or guessed?"""
-    needle = set(prompt.needle_at)
-    left = [i for i in kept[0].tolist() if i not in needle]
-    spare = [i for i in torch.randperm(n, generator=draw).tolist() if i not in needle and i not in set(left)]
-    places = sorted([*left, *spare[: kept.shape[1] - len(left)]])
-    return torch.tensor([places], device=kept.device)
+def _without(kept: Tensor, prompts: Sequence[NeedlePrompt], draws: Sequence[torch.Generator]) -> Tensor:
+    """The same selections with the needle's tokens exchanged for others: was it read, or guessed?"""
+    made = []
+    for places, prompt, draw in zip(kept.tolist(), prompts, draws, strict=True):
+        needle = set(prompt.needle_at)
+        left = [i for i in places if i not in needle]
+        spare = [i for i in torch.randperm(len(prompt.input_ids), generator=draw).tolist() if i not in needle]
+        spare = [i for i in spare if i not in set(left)]
+        made.append(sorted([*left, *spare[: len(places) - len(left)]]))
+    return torch.tensor(made, device=kept.device)
 
 
 def _method_rows(right: dict[Any, float]) -> list[Row]:
@@ -116,7 +126,7 @@ def _ablation_rows(right: dict[Any, float], kept: dict[Any, Tensor], prompt: Nee
         return []
     rows: list[Row] = [({"layer": layer}, {"accuracy": right["layer", layer]}) for layer in trial.layers]
     for row in ROWS:
-        share = float(recall(kept["row", row][0], prompt.needle_at))
+        share = float(recall(kept["row", row], prompt.needle_at))
         rows.append(({"row": row}, {"accuracy": right["row", row], "row_recall": share}))
     return rows
 
@@ -127,9 +137,9 @@ def _scan_rows(kept: dict[Any, Tensor], prompt: NeedlePrompt) -> list[Row]:
     for key, places in kept.items():
         if key[0] not in RULES:
             continue
-        share = float(recall(places[0], prompt.needle_at))
-        answer = float(recall(places[0], prompt.answer_at) == 1)
-        apart = float(distance(places[0], prompt.needle_at))
+        share = float(recall(places, prompt.needle_at))
+        answer = float(recall(places, prompt.answer_at) == 1)
+        apart = float(distance(places, prompt.needle_at))
         rows.append(({"rule": key[0], "layer": key[1]}, {"recall": share, "coverage": answer, "distance": apart}))
     return rows
 
@@ -137,7 +147,7 @@ def _scan_rows(kept: dict[Any, Tensor], prompt: NeedlePrompt) -> list[Row]:
 def _selection_rows(kept: Tensor, sets: Tensor, prompt: NeedlePrompt, n: int) -> list[Row]:
     """Needle recall and spread of an index set, the mean over a method's sets, and the spread of all together."""
     rows: list[Row] = []
-    for method, places in (("gemfilter", kept), ("snapkv", sets[0])):
+    for method, places in (("gemfilter", kept[None]), ("snapkv", sets)):
         metrics = {
             "needle_recall": float(recall(places, prompt.needle_at).mean()),
             "spread": float(blocks_touched(places, n).mean()),
@@ -148,26 +158,9 @@ def _selection_rows(kept: Tensor, sets: Tensor, prompt: NeedlePrompt, n: int) ->
 
 
 def _selected(kept: Tensor, sets: Tensor, prompt: NeedlePrompt, n: int, layers: int) -> Selected:
-    by_layer = sets[0].reshape(layers, -1, sets.shape[-1])
+    by_layer = sets.reshape(layers, -1, sets.shape[-1])
     heads = torch.zeros(layers, by_layer.shape[1], n, device=sets.device).scatter(2, by_layer, 1.0).mean(dim=1)
-    return Selected(kept[0], heads, torch.tensor([prompt.needle_at[0], prompt.needle_at[-1]]))
-
-
-def needle_trial(
-    loaded: Loaded, seed: int, length: int, depths: tuple[float, ...], count: int, trial: Trial
-) -> tuple[list[Row], Selected]:
-    """One seed: means over its prompts, the accuracy of every depth, and the selections of the middle prompt."""
-    prompts = prompts_of(loaded, seed, length, depths, count)
-    made = [needle_rows(loaded, prompt, trial, seed) for prompt in prompts]
-    rows = mean_rows([rows for rows, _ in made])
-    for depth in depths:
-        cell = mean_rows([_cell(one[0]) for one, prompt in zip(made, prompts, strict=True) if prompt.depth == depth])
-        rows += [({**columns, "depth": depth}, {"cell_accuracy": values["accuracy"]}) for columns, values in cell]
-    return rows, made[len(made) // 2][1]
-
-
-def _cell(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if "method" in row[0] and "accuracy" in row[1]]
+    return Selected(kept, heads, torch.tensor([prompt.needle_at[0], prompt.needle_at[-1]]))
 
 
 def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int) -> list[Row]:

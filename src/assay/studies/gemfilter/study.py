@@ -28,8 +28,9 @@ class Params(lab.Params):
         (1024, 2048), min_length=1, description="n of the real needle prompts; k = n/8"
     )
     long_lengths: tuple[int, ...] = Field((4096,), min_length=1, description="n of the optional arm with long prompts")
-    real_depths: tuple[float, ...] = Field(DEPTHS, min_length=1, description="depths of the real needles")
-    real_prompts: int = Field(1, ge=1, description="real prompts per seed, length and depth")
+    real_depths: tuple[float, ...] = Field(
+        DEPTHS, min_length=1, description="depths of the real needles, one a seed in turn"
+    )
     answer_tokens: int = Field(16, ge=1, description="tokens of a real answer")
     filter_layer: int = Field(14, ge=0, description="the real model's filter layer, chosen on tuning prompts")
     filter_rule: Literal["logits", "softmax", "window"] = Field("window", description="its rule, chosen with it")
@@ -58,9 +59,11 @@ study = lab.Study(
         "smoke": lab.Preset(seeds=3, cost="10 s", lengths=(256,), prompts=1, pairs=2, length=128, new=3,
                             real_lengths=(256,), long_lengths=(320,), real_depths=(0.5,), answer_tokens=3,
                             choice_prompts=4, scan_layers=(2,)),
-        "laptop": lab.Preset(seeds=5, cost="6 min", prompts=2, fewer={"choice": 3, "needles": 3}, arms=REAL),
-        "paper": lab.Preset(seeds=20, cost="25 min on a GPU", fewer={"choice": 8, "needles-long": 8},
-                            lengths=(256, 1024, 4096), prompts=10, real_prompts=2, choice_prompts=16,
+        "laptop": lab.Preset(seeds=15, cost="6 min", prompts=2, arms=REAL,
+                             fewer={"cost": 5, "exact": 5, "planted": 5, "choice": 3}),
+        "paper": lab.Preset(seeds=200, cost="25 min on a GPU",
+                            fewer={"cost": 5, "exact": 20, "planted": 20, "choice": 8, "needles-long": 80},
+                            lengths=(256, 1024, 4096), prompts=10, choice_prompts=16,
                             long_lengths=(4096, 7680), arms=(*REAL, "needles-long")),
     },
 )  # fmt: skip
@@ -109,8 +112,10 @@ def _real(params: Any) -> tuple[str, ...]:
     return ("extra:llm", f"model:{params.model}")
 
 
-# Each seed reads long prompts on its own: one per unit, so that units run side by side.
-_ALONE: dict[str, Any] = dict(optional=True, needs=_real, working_set=lambda p: 2.0**40, tolerance=1e-3)
+_MODEL: dict[str, Any] = dict(optional=True, needs=_real, tolerance=1e-3)
+_ALONE: dict[str, Any] = dict(**_MODEL, working_set=lambda p: 2.0**40)  # one seed per unit: units run side by side
+# On a CPU five prompts are decoded together: one takes nearly as long as five.
+_FIVE: dict[str, Any] = dict(**_MODEL, working_set=lambda p: 1.6 * 2**20)
 _FILTER = ("model", "filter_layer", "filter_rule", "text_layer", "answer_tokens")
 
 
@@ -124,14 +129,14 @@ def choice(params, seeds, record):
 
 
 @study.arm("needles", over={"length": lambda p: p.real_lengths},
-           uses=(*_FILTER, "real_lengths", "real_depths", "real_prompts", "scan_layers"), **_ALONE)  # fmt: skip
+           uses=(*_FILTER, "real_lengths", "real_depths", "scan_layers"), **_FIVE)  # fmt: skip
 def needles(params, seeds, record, *, length):
     """The real model on needle prompts; ablations of layer and row at the first length."""
     layers = tuple(params.scan_layers) if length == params.real_lengths[0] else ()
     _needles(params, seeds, record, length, layers)
 
 
-@study.arm("needles-long", over={"length": lambda p: p.long_lengths}, uses=(*_FILTER, "real_depths", "real_prompts"),
+@study.arm("needles-long", over={"length": lambda p: p.long_lengths}, uses=(*_FILTER, "real_depths"),
            **_ALONE)  # fmt: skip
 def needles_long(params, seeds, record, *, length):
     """The same on longer prompts, where asked for."""
@@ -143,7 +148,7 @@ def _needles(params: Any, seeds: Any, record: Any, length: int, layers: tuple[in
 
     loaded = loaded_model(params.model, seeds.device)
     trial = Trial(params.filter_layer, params.filter_rule, params.text_layer, layers, params.answer_tokens)
-    made = [needle_trial(loaded, seed, length, tuple(params.real_depths), params.real_prompts, trial) for seed in seeds]
+    made = needle_trial(loaded, list(seeds), length, params.real_depths, trial)
     _report(record, [rows for rows, _ in made])
     record.array("kept", torch.stack([selected.kept for _, selected in made]))
     record.array("heads", torch.stack([selected.heads for _, selected in made]))

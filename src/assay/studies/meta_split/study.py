@@ -178,7 +178,7 @@ study = lab.Study(
             fomaml_candidates=("0.03 0.01", "0.03 0.03", "0.1 0.01", "0.1 0.03"),
             fewer={**{name: 5 for name in SETTINGS if name not in ("base", "long")}, "phase-steps-tasks": 4,
                    "phase-noise-rate": 4, "printed": 3, "rainbow": 4, "reptile": 4, "fomaml-tuned": 4,
-                   "reptile-tuning": 3, "fomaml-tuning": 3},
+                   "reptile-tuning": 5, "fomaml-tuning": 5},
         ),
         "paper": lab.Preset(
             seeds=10, cost="40 min on a GPU", unseen_tasks=200, phase_tasks=(2, 5, 10, 20, 40, 80),

@@ -1,0 +1,47 @@
+"""The arm on a real model, on a small random one: what it measures per prompt does not depend on company."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers", reason="the study's models need the extra llm")
+
+from assay.methods.gemfilter import GemFilter, load_model
+from assay.studies.gemfilter.real_model import Trial, needle_trial, prompt_of
+
+DEPTHS = (0.0, 0.5, 1.0)
+TRIAL = Trial(layer=1, rule="window", text_layer=2, layers=(0, 2), new=4)
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return load_model(str(folder), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def together(loaded):
+    return needle_trial(loaded, [3, 4, 5], 200, DEPTHS, TRIAL)
+
+
+def test_a_seed_measures_the_same_alone_and_in_company(loaded, together):
+    for place, seed in enumerate((3, 4, 5)):
+        ((rows, selected),) = needle_trial(loaded, [seed], 200, DEPTHS, TRIAL)
+        assert rows == together[place][0]
+        assert torch.equal(selected.kept, together[place][1].kept)
+        assert torch.equal(selected.heads, together[place][1].heads)
+
+
+def test_seeds_take_the_depths_in_turn(together):
+    assert [rows[0] for rows, _ in together] == [({}, {"depth": depth}) for depth in DEPTHS]
+
+
+def test_selections_are_those_of_the_filter_itself(loaded, together):
+    ids = torch.tensor([prompt_of(loaded, 4, 200, DEPTHS).input_ids])
+    alone = GemFilter(layer=1, keep=25, rule="window").select(loaded.model, ids).indices[0]
+    assert torch.equal(together[1][1].kept, alone)
+
+
+def test_ablations_are_asked_for_with_layers(loaded):
+    ((rows, _),) = needle_trial(loaded, [0], 200, DEPTHS, Trial(1, "window", 2, (), 2))
+    columns = [set(columns) for columns, values in rows if "accuracy" in values]
+    assert columns
+    assert all(each == {"method"} for each in columns)
