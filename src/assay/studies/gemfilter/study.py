@@ -59,7 +59,7 @@ study = lab.Study(
         "smoke": lab.Preset(seeds=3, cost="10 s", lengths=(256,), prompts=1, pairs=2, length=128, new=3,
                             real_lengths=(256,), long_lengths=(320,), real_depths=(0.5,), answer_tokens=3,
                             choice_prompts=4, scan_layers=(2,)),
-        "laptop": lab.Preset(seeds=15, cost="6 min", prompts=2, arms=REAL,
+        "laptop": lab.Preset(seeds=20, cost="6 min", prompts=2, arms=REAL,
                              fewer={"cost": 5, "exact": 5, "planted": 5, "choice": 3}),
         "paper": lab.Preset(seeds=200, cost="25 min on a GPU",
                             fewer={"cost": 5, "exact": 20, "planted": 20, "choice": 8, "needles-long": 80},
@@ -115,7 +115,7 @@ def _real(params: Any) -> tuple[str, ...]:
 _MODEL: dict[str, Any] = dict(optional=True, needs=_real, tolerance=1e-3)
 _ALONE: dict[str, Any] = dict(**_MODEL, working_set=lambda p: 2.0**40)  # one seed per unit: units run side by side
 # On a CPU five prompts are decoded together: one takes nearly as long as five.
-_FIVE: dict[str, Any] = dict(**_MODEL, working_set=lambda p: 1.6 * 2**20)
+_FIVE: dict[str, Any] = dict(**_MODEL, working_set=lambda p: 1.5 * 2**20)
 _FILTER = ("model", "filter_layer", "filter_rule", "text_layer", "answer_tokens")
 
 
