@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,8 @@ def load_model(name: str, *, device: str = "cpu", dtype: torch.dtype | None = No
     folder = folder_of(name)
     config = _config_of(folder)
     kind = dtype or (torch.float32 if device == "cpu" else "auto")
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=kind)
+    with _Quiet(transformers, verbosity=False):
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=kind)
     return Loaded(model.to(device).eval(), transformers.AutoTokenizer.from_pretrained(folder), name)
 
 
@@ -150,14 +152,19 @@ def _transformers() -> Any:
 
 
 class _Quiet:
-    """Weights that a shorter configuration leaves unread are no news."""
+    """Weights that a shorter configuration leaves unread are no news, and a bar is for a terminal only."""
 
-    def __init__(self, transformers: Any) -> None:
-        self.logging = transformers.utils.logging
+    def __init__(self, transformers: Any, *, verbosity: bool = True) -> None:
+        self.logging, self.verbosity = transformers.utils.logging, verbosity
 
     def __enter__(self) -> None:
-        self.level = self.logging.get_verbosity()
-        self.logging.set_verbosity_error()
+        self.level, self.bars = self.logging.get_verbosity(), self.logging.is_progress_bar_enabled()
+        if self.verbosity:
+            self.logging.set_verbosity_error()
+        if not sys.stderr.isatty():
+            self.logging.disable_progress_bar()
 
     def __exit__(self, *_: object) -> None:
         self.logging.set_verbosity(self.level)
+        if self.bars:
+            self.logging.enable_progress_bar()

@@ -130,8 +130,11 @@ def needle_cells(m: Measurements) -> pl.DataFrame:
     "over seeds; and the source's PassageRetrieval scores of LLaMA 3.1 8B (Table 9.2). Layers as a share of all.",
 )
 def filter_layer(m: Measurements) -> alt.LayerChart:
-    rows = m.rows("accuracy", arm="needles", length=m.params.real_lengths[0]).filter(pl.col("layer").is_not_null())
-    frame = charts.summarise(rows, "layer")
+    rows = m.rows("accuracy", arm="needles", length=m.params.real_lengths[0])
+    chosen = rows.filter(method="gemfilter").with_columns(
+        layer=pl.lit(m.params.filter_layer, dtype=rows.schema["layer"])
+    )
+    frame = charts.summarise(pl.concat([rows.filter(pl.col("layer").is_not_null()), chosen]), "layer").sort("layer")
     top = int(m.rows("recall", arm="needles")["layer"].max() or 1)
     ours = frame.with_columns(depth=pl.col("layer") / top, model=pl.lit("here, needles"))
     printed = m.paper.filter(where="Table 9.2", task="PRe").select(
