@@ -1,5 +1,6 @@
 """The two commands on a small random model with a tokenizer made here; a real model is tested with the method."""
 
+import io
 import json
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--new", 0], "--new 0 is not allowed"),
         (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
         (["--page", "no/such/place.html"], "cannot write no/such/place.html"),
-        (["--model", "./text.txt"], ""),
+        (["--model", "./text.txt"], "./text.txt holds no config.json"),
     ],
 )
 def test_bad_words_get_one_sentence(folder, words, sentence):
@@ -129,3 +130,26 @@ def test_bad_grids_get_one_sentence(folder, words, sentence):
     assert done.returncode == 2, done.stderr
     assert sentence in done.stderr.strip().splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def test_an_answer_with_brackets_is_printed_as_it_is():
+    from rich.console import Console
+
+    from assay.cli_gemfilter import _answers
+    from assay.methods.gemfilter.evaluate import Answer
+    from assay.methods.gemfilter.profiling import Profile
+
+    took = Profile("full", 9, 9, 2, 0.1, 0.0, 0.1, 0.01, None, None, 64)
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(_answers([Answer("so [b]it[/b] is [/INST]", took)], True, "nothing"))
+    assert "so [b]it[/b] is [/INST]" in console.export_text()
+
+
+def test_the_study_names_the_layers_that_a_smaller_model_lacks(folder):
+    from assay.lab.errors import UserError
+    from assay.methods.gemfilter import load_model
+    from assay.studies.gemfilter.real_model import Trial, needle_trial
+
+    loaded = load_model(str(folder))
+    with pytest.raises(UserError, match=r"text_layer names layer 23, and .* has 3"):
+        needle_trial(loaded, [0], 200, (0.5,), Trial(1, "window", 23, (), 2))

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from assay.lab.backends import pick_device
 from assay.lab.errors import UserError
@@ -19,7 +20,10 @@ from assay.lab.errors import UserError
 Model = Annotated[str, typer.Option("--model", help="A hub name, a model folder, a .gguf file, or 'smollm2'.")]
 Keep = Annotated[int, typer.Option("--keep", help="Tokens of the prompt that stay.")]
 Layer = Annotated[str, typer.Option("--layer", help="The filter layer, counted from 0, or 'auto' to measure it.")]
-Rule = Annotated[str, typer.Option("--rule", help="logits (the text's), softmax or window.")]
+Rule = Annotated[
+    str | None,
+    typer.Option("--rule", help="logits (the text's), softmax or window; left out, --layer auto chooses it too."),
+]
 Chat = Annotated[bool, typer.Option("--chat/--no-chat", help="Wrap the prompt in the model's chat template.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output and nothing else.")]
@@ -77,7 +81,7 @@ def _loaded(model: str, device: str) -> Any:
     return load_model(model, device=pick_device(device))
 
 
-def _filter(loaded: Any, layer: str, keep: int, rule: str, length: int) -> Any:
+def _filter(loaded: Any, layer: str, keep: int, rule: str | None, length: int) -> Any:
     """The filter that was asked for; a measured layer is announced with how far it can be trusted."""
     from assay.methods.gemfilter import GemFilter, choose_filter_layer
     from assay.methods.gemfilter.layers import measured_length
@@ -85,12 +89,12 @@ def _filter(loaded: Any, layer: str, keep: int, rule: str, length: int) -> Any:
     if layer != "auto":
         if not layer.lstrip("-").isdigit():
             raise UserError(f"--layer takes a number or 'auto', not '{layer}'")
-        return GemFilter(layer=int(layer), keep=keep, rule=rule)  # type: ignore[arg-type]
-    wanted = GemFilter(layer=0, keep=keep, rule=rule)  # type: ignore[arg-type]
+        return GemFilter(layer=int(layer), keep=keep, rule=rule or "logits")  # type: ignore[arg-type]
+    wanted = GemFilter(layer=0, keep=keep, rule=rule or "logits")  # type: ignore[arg-type]
     if length <= keep:
         _say(f"the prompt's {length} tokens all fit into --keep {keep}: nothing is filtered")
         return wanted
-    rules = ("logits", "window") if rule == "logits" else (rule,)
+    rules = ("logits", "window") if rule is None else (rule,)
     choice = choose_filter_layer(
         loaded.model, loaded.tokenizer, keep=keep, rules=rules, base=wanted,
         length=measured_length(loaded.model, length), progress=lambda text: _say(f"measuring the layer: {text}"),
@@ -105,7 +109,7 @@ def gemfilter(
     question: Annotated[str, typer.Option("--question", help="Asked behind the text.")] = "",
     keep: Keep = 1024,
     layer: Layer = "auto",
-    rule: Rule = "logits",
+    rule: Rule = None,
     compare: Annotated[str, typer.Option("--compare", help="Also answer with full, snapkv, h2o, one-run.")] = "",
     new: Annotated[int, typer.Option("--new", help="Tokens to generate at most.")] = 50,
     show: Annotated[bool, typer.Option("--show", help="Print the text that was kept.")] = False,
@@ -117,6 +121,7 @@ def gemfilter(
     """Answer a question about a long text from the tokens that an early layer points at."""
     from assay.methods.gemfilter.evaluate import answer, baseline, chat_ids
     from assay.methods.gemfilter.highlight import highlighted
+    from assay.methods.gemfilter.layers import context_length
     from assay.methods.gemfilter.measure import peak_counts
 
     if new < 1:
@@ -130,13 +135,17 @@ def gemfilter(
                 baseline(name, max(keep, 2))
         loaded = _loaded(model, device)
         ids, templated = chat_ids(loaded, text, question, chat=chat)
+        if len(ids) > (most := context_length(loaded.model, len(ids))):
+            _say(f"the prompt's {len(ids):,} tokens exceed the {most:,} that the model was trained for")
         chosen = _filter(loaded, layer, keep, rule, len(ids))
         methods = [chosen, *(baseline(name, keep, chosen) for name in others)]
         answers = [answer(loaded, ids, method, new) for method in methods]
     selection, counted = answers[0].selection, peak_counts(loaded.model.device)
     facts = f"{len(selection.kept()):,} of {len(ids):,} tokens, chosen by layer {chosen.layer} with '{chosen.rule}'"
+    if selection.scores is None:
+        facts = f"all {len(ids):,} tokens, since they fit: nothing was chosen"
     if page is not None:
-        page.write_text(highlighted(loaded.tokenizer, ids, selection, answer=answers[0].text, facts=facts))
+        page.write_text(highlighted(loaded.tokenizer, ids, selection, answer=answers[0].text, facts=facts), "utf-8")
         _say(f"wrote {page}")
     if as_json:
         rows = [
@@ -162,7 +171,7 @@ def _answers(answers: Sequence[Any], templated: bool, counted: str) -> Table:
         took = made.profile
         peaks = (took.first_peak, took.second_peak)
         table.add_row(
-            took.method, made.text, f"{took.kept_tokens:,} of {took.prompt_tokens:,}", f"{took.first_pass:.2f}",
+            took.method, Text(made.text), f"{took.kept_tokens:,} of {took.prompt_tokens:,}", f"{took.first_pass:.2f}",
             f"{took.second_pass:.2f}", f"{1000 * took.token:.1f}", f"{took.cache_bytes / 2**20:.1f}",
             " then ".join("?" if peak is None else f"{peak / 2**30:.2f}" for peak in peaks),
         )  # fmt: skip
@@ -179,7 +188,7 @@ def needle(
     ] = "full,gemfilter",
     keep: Annotated[int | None, typer.Option("--keep", help="Tokens that stay; an eighth of the prompt else.")] = None,
     layer: Layer = "auto",
-    rule: Rule = "logits",
+    rule: Rule = None,
     kind: Annotated[
         str, typer.Option("--needle", help="ingredient, passcode, or sandwich (the text's).")
     ] = "ingredient",
@@ -237,7 +246,7 @@ def needle(
             document["layers"] = [_scan_row(size, scan) for size, scan in scans.items()]
         print(json.dumps(document, indent=1, ensure_ascii=False))
     elif names:
-        _console().print(_shares(rows, names, sizes))
+        _console().print(_shares(rows, names, sizes, templated))
 
 
 def _answered(loaded: Any, grid: Sequence[Any], chosen: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -292,9 +301,10 @@ def _stages(scan: Any) -> str:
     return f"{', '.join(spans)} by the rule '{scan.best_rule()}'"
 
 
-def _shares(rows: Sequence[dict[str, Any]], names: Sequence[str], sizes: Sequence[int]) -> Table:
+def _shares(rows: Sequence[dict[str, Any]], names: Sequence[str], sizes: Sequence[int], templated: bool) -> Table:
     """The share of right answers per method and length."""
-    table = Table(title="Share of right answers", title_justify="left")
+    title = f"Share of right answers, {'with the chat template' if templated else 'without a chat template'}"
+    table = Table(title=title, title_justify="left")
     table.add_column("method")
     for size in sizes:
         table.add_column(f"{size:,} tokens", justify="right")

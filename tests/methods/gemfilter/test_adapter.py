@@ -10,7 +10,7 @@ from torch import nn
 
 from assay.methods import gemfilter
 from assay.methods.gemfilter import GemFilter, layer_scan, needle_prompt
-from assay.methods.gemfilter.adapter import memory
+from assay.methods.gemfilter.adapter import memory, read_layers, sliding_window
 from assay.methods.gemfilter.prompts import prompt_of
 
 PACKAGE = Path(gemfilter.__file__).parent
@@ -239,3 +239,33 @@ def test_no_hook_is_left_when_a_layer_raises(llama, ids):
         handle.remove()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in llama.modules())
     assert GemFilter(layer=3, keep=16).select(llama, ids).kept()
+
+
+def test_sliding_layers_of_a_model_of_text_and_images_are_its_decoders():
+    transformers = pytest.importorskip("transformers")
+    kinds = ["sliding_attention"] * 3 + ["full_attention"]
+    text = dict(
+        vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, sliding_window=16, layer_types=kinds,
+    )  # fmt: skip
+    image = dict(
+        hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14
+    )  # fmt: skip
+    config = transformers.Gemma3Config(text_config=text, vision_config=image, mm_tokens_per_image=4)
+    model = transformers.Gemma3ForConditionalGeneration(config)
+    assert [sliding_window(model, layer) for layer in range(4)] == [16, 16, 16, None]
+
+
+def test_names_in_the_registry_are_of_one_call(make_model, ids):
+    """Two models that are read at the same time do not meet there, and what was set before comes back."""
+    outer, inner = make_model("Llama"), make_model("Llama", seed=1)
+    outer.config._attn_implementation = "sdpa"
+    found = []
+
+    def take(_, projected):
+        read_layers(inner, ids, None, [1], None, lambda *_: None, interface=True)
+        found.append(projected)
+
+    read_layers(outer, ids, None, [2], None, take, interface=True)
+    assert len(found) == 1
+    assert outer.config._attn_implementation == "sdpa"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
@@ -201,12 +203,36 @@ def test_sliding_layers_are_left_alone(make_model, ids):
     assert prefilled.generate(model, max_new_tokens=4).shape == (1, 64)
 
 
+def test_a_model_of_sliding_layers_has_nothing_to_compress(make_model, ids):
+    with pytest.raises(ValueError, match="there is no cache to compress"):
+        SnapKV(20, 8).generate(make_model("Mistral", sliding_window=128), ids, max_new_tokens=2)
+
+
+def test_full_attention_is_the_models_own_generation(make_model, ids):
+    """Of any family, with padding, and with beams: nothing is compressed."""
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.Olmo2Config(
+        vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, pad_token_id=0,
+        bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    padded, mask = ids.clone(), torch.ones_like(ids)
+    padded[0, :5], mask[0, :5] = 0, 0
+    for model in (transformers.Olmo2ForCausalLM(config).eval(), make_model("Mistral", sliding_window=16)):
+        options = {"max_new_tokens": 4, "do_sample": False, "num_beams": 2}
+        expected = model.generate(padded, attention_mask=mask, **options)
+        assert torch.equal(FullAttention().generate(model, padded, attention_mask=mask, **options), expected)
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
         (lambda: SnapKV(8, 8), "must exceed the window"),
         (lambda: H2O(8, 32), "must exceed the window"),
-        (lambda: SnapKV(0), "integer of at least 1"),
+        (lambda: SnapKV(0), "keep must be at least 1, not 0"),
+        (lambda: SnapKV(40, 8, kernel=3.0), "kernel must be an integer"),
+        (lambda: H2O(40, 8, block=0), "block must be at least 1"),
         (lambda: SnapKV(40, 8, kernel=4), "kernel must be odd"),
         (lambda: OneRun(GemFilter(layer="auto")), "needs a filter with a layer"),
     ],
@@ -228,6 +254,11 @@ def test_what_a_compressed_cache_cannot_do_is_refused(llama, ids):
         method.generate(llama, ids, cache_implementation="static")
     with pytest.raises(ValueError, match="assistant_model does not go"):
         method.generate(llama, ids, assistant_model=llama)
+    for name, value in {"prefill_chunk_size": 16, "use_cache": False}.items():
+        config = copy.deepcopy(llama.generation_config)
+        setattr(config, name, value)
+        with pytest.raises(ValueError, match="compressed cache"):
+            method.generate(llama, ids, generation_config=config)
     with pytest.raises(ValueError, match="not among its 5 layers"):
         OneRun(GemFilter(layer=9, keep=8)).generate(llama, ids, max_new_tokens=2)
 

@@ -172,6 +172,8 @@ def test_changing_the_last_token_changes_the_query_row_alone(llama, ids):
 
 
 def test_other_rows_are_the_rows_they_say(make_model, ids):
+    from assay.methods.gemfilter.adapter import read_layers
+
     model = make_model("Llama", "eager")
     attention = model(ids, output_attentions=True).attentions[3][0]
     prompt = prompt_of(model, ids)
@@ -180,7 +182,9 @@ def test_other_rows_are_the_rows_they_say(make_model, ids):
         assert torch.allclose(scores, attention[:, place].sum(dim=0), atol=1e-5)
     largest = GemFilter(layer=3, rule="softmax", pooling=None, row="largest").score(model, prompt)[0]
     places = [i for i in range(60) if torch.allclose(largest, attention[:, i].sum(dim=0), atol=1e-5)]
-    assert len(places) == 1
+    found = []
+    read_layers(model, ids, None, [3], None, lambda _, projected: found.append(projected.queries[0]))
+    assert places == [int(found[0].square().sum(dim=(0, 2)).argmax())]
 
 
 @pytest.mark.parametrize("rule", ["logits", "softmax"])
@@ -323,3 +327,39 @@ def test_adapters_on_a_fused_projection_count(make_model, ids):
     after = chosen.score(model, prompt_of(model, ids))
     assert not torch.allclose(before, after)
     assert torch.allclose(after, chosen.score(model, prompt_of(model, ids), interface=True), rtol=1e-3, atol=1e-3)
+
+
+def test_padding_without_a_mask_is_refused_on_both_sides(llama, ids):
+    for place in (0, -1):
+        padded = ids.clone()
+        padded[0, place] = 0
+        with pytest.raises(ValueError, match="begins or ends in padding tokens"):
+            GemFilter(layer=2, keep=8).select(llama, padded)
+
+
+def test_a_length_in_the_models_own_configuration_counts_the_whole_prompt(llama, ids):
+    llama.generation_config.max_length = 66
+    assert llama.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False).shape[1] == 66
+    assert GemFilter(layer=2, keep=20).generate(llama, ids, do_sample=False).shape[1] == 66
+    made = GemFilter(layer=2, keep=20).generate(llama, ids, do_sample=False, max_new_tokens=3)
+    assert made.shape[1] == 63
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"row": 2.7}, "row must be"),
+        ({"row": None}, "row must be"),
+        ({"mlp_chunk": "8"}, "mlp_chunk must be an integer"),
+        ({"mlp_chunk": 0}, "mlp_chunk must be at least 1"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_refused(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        GemFilter(layer=2, **options)
+
+
+def test_a_model_in_two_places_is_refused(llama, ids):
+    llama.lm_head.to("meta")
+    with pytest.raises(ValueError, match="spread over several devices"):
+        GemFilter(layer=2, keep=8).select(llama, ids)

@@ -92,3 +92,10 @@ def test_rouge_counts_words_with_multiplicity():
     assert rouge1("a b c d", "A, b!") == pytest.approx(2 * 2 / 6)
     assert rouge1("a b", "a a a a") == pytest.approx(2 * 1 / 6)
     assert rouge1("a b", "") == 0.0
+
+
+def test_a_haystack_without_full_stops_has_all_depths(tokenizer):
+    text = " ".join(f"word{i}" for i in range(400))
+    places = [needle_prompt(tokenizer, 200, depth, haystack=text).needle_at[0] for depth in (0.0, 0.25, 0.5, 0.75)]
+    assert len(set(places)) == 4
+    assert places == sorted(places)

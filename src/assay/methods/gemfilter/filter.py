@@ -7,7 +7,6 @@ pass 2 is ordinary generation on the best ``keep`` tokens in their original orde
 from __future__ import annotations
 
 import copy
-import time
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers, sliding_window
+from assay.methods.gemfilter.measure import now
 from assay.methods.gemfilter.prompts import Prompt, prompt_of
 from assay.methods.gemfilter.scoring import POOLINGS, RULES, best_positions, largest_row, pool, token_scores
 
@@ -92,15 +92,10 @@ class GemFilter:
     mlp_chunk: int | None = 8192
 
     def __post_init__(self) -> None:
-        for name in ("layer", "keep", "kernel", "window", "keep_first", "keep_last"):
+        for name in ("layer", "keep", "kernel", "window", "keep_first", "keep_last", "mlp_chunk"):
             value = getattr(self, name)
-            if name == "layer" and value == "auto":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ValueError(f"{name} must be an integer, not {value!r}")
-            least = 0 if name in ("layer", "keep_first", "keep_last") else 1
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, not {value}")
+            if (name, value) not in (("layer", "auto"), ("mlp_chunk", None)):
+                whole_number(name, value, 0 if name in ("layer", "keep_first", "keep_last") else 1)
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(RULES)}, not {self.rule!r}")
         if self.pooling not in POOLINGS:
@@ -110,12 +105,11 @@ class GemFilter:
         if self.keep_first + self.keep_last > self.keep:
             forced = self.keep_first + self.keep_last
             raise ValueError(f"keep_first and keep_last ask for {forced} tokens, more than keep = {self.keep}")
-        if isinstance(self.row, str) and self.row not in ROWS:
+        position = isinstance(self.row, int) and not isinstance(self.row, bool)
+        if not position and self.row not in ROWS:
             raise ValueError(f"row must be {', '.join(ROWS)} or a position, not {self.row!r}")
         if self.rule == "window" and self.row != "last":
             raise ValueError("the rule window looks at the last rows: it goes with row='last' only")
-        if self.mlp_chunk is not None and self.mlp_chunk < 1:
-            raise ValueError(f"mlp_chunk must be at least 1 or None, not {self.mlp_chunk}")
 
     def resolved(self, model: nn.Module, tokenizer: Any = None, length: int | None = None) -> GemFilter:
         """The same filter with ``auto`` replaced by the layer that was chosen, and the default rule by its rule.
@@ -147,7 +141,7 @@ class GemFilter:
 
     def _select(self, model: nn.Module, prompt: Prompt, rows: list[Tensor]) -> Selection:
         assert self.layer != "auto"
-        started = time.perf_counter()
+        started = now(prompt.input_ids.device)
         if (window := sliding_window(model, self.layer)) is not None and window < prompt.input_ids.shape[1]:
             warnings.warn(
                 f"layer {self.layer} attends to the last {window} tokens only, so its scores of earlier ones are "
@@ -159,7 +153,7 @@ class GemFilter:
             real[best_positions(scores[row, real], self.keep, keep_first=self.keep_first, keep_last=self.keep_last)]
             for row, real in enumerate(rows)
         ]
-        return _selection(prompt, chosen, scores, time.perf_counter() - started)
+        return _selection(prompt, chosen, scores, now(prompt.input_ids.device) - started)
 
     def score(self, model: nn.Module, prompt: Prompt, *, interface: bool | None = None) -> Tensor:
         """Pooled scores of every token, (batch, n), -inf at padding."""
@@ -237,7 +231,8 @@ class GemFilter:
 
     def answer(self, model: Any, selection: Selection, prompt: Prompt, **kwargs: Any) -> Any:
         """Pass 2: generation from the kept tokens. Lengths that count the prompt count the whole one."""
-        kwargs = _without_dropped(kwargs, prompt.input_ids.shape[1] - selection.input_ids.shape[1])
+        dropped = prompt.input_ids.shape[1] - selection.input_ids.shape[1]
+        kwargs = _without_dropped(kwargs, dropped, model.generation_config)
         made = model.generate(input_ids=selection.input_ids, attention_mask=selection.attention_mask, **kwargs)
         bare = isinstance(made, Tensor)
         sequences = made if bare else made.sequences
@@ -254,10 +249,12 @@ class GemFilter:
         return replace(self, layer=layer)
 
 
-def _without_dropped(kwargs: dict[str, Any], dropped: int) -> dict[str, Any]:
-    """``max_length`` and ``min_length`` count prompt and answer: shorten them by the tokens that were dropped."""
+def _without_dropped(kwargs: dict[str, Any], dropped: int, usual: Any) -> dict[str, Any]:
+    """``max_length`` and ``min_length`` count prompt and answer: shorten them by the tokens that were dropped, wherever
+    they stand: in the call, in its configuration, or in the model's own."""
     kwargs = dict(kwargs)
-    config = copy.deepcopy(kwargs.get("generation_config"))
+    counted = kwargs.get("max_new_tokens") is not None
+    config = copy.deepcopy(kwargs.get("generation_config") or (None if counted else usual))
     for name in ("max_length", "min_length"):
         if kwargs.get(name) is not None:
             kwargs[name] = max(1, kwargs[name] - dropped)
@@ -265,6 +262,14 @@ def _without_dropped(kwargs: dict[str, Any], dropped: int) -> dict[str, Any]:
             setattr(config, name, max(1, getattr(config, name) - dropped))
             kwargs["generation_config"] = config
     return kwargs
+
+
+def whole_number(name: str, value: Any, least: int) -> None:
+    """Refuse what is not an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} must be an integer, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
 
 
 def _selection(prompt: Prompt, chosen: list[Tensor], scores: Tensor | None, seconds: float) -> Selection:

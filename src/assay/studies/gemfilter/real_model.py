@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.lab.errors import UserError
 from assay.methods.gemfilter import GemFilter, NeedlePrompt, choose_filter_layer, load_model, needle_prompt
 from assay.methods.gemfilter.models import Loaded
 from assay.methods.gemfilter.scoring import RULES
@@ -62,6 +63,15 @@ def needle_trial(
 ) -> list[tuple[list[Row], Selected]]:
     """Every measurement on the prompts of some seeds. Full attention, SnapKV, H2O and one-run share a prefill; these
     and all second runs are decoded together."""
+    for name, layers in (
+        ("filter_layer", [trial.layer]),
+        ("text_layer", [trial.text_layer]),
+        ("scan_layers", trial.layers),
+    ):
+        if beyond := [layer for layer in layers if layer >= loaded.layers]:
+            raise UserError(
+                f"{name} names layer {beyond[0]}, and {loaded.name} has {loaded.layers}: set all three for it"
+            )
     device = next(loaded.model.parameters()).device
     prompts = [prompt_of(loaded, seed, length, depths) for seed in seeds]
     ids = torch.tensor([prompt.input_ids for prompt in prompts], device=device)

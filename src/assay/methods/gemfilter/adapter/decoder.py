@@ -48,9 +48,18 @@ def check_usable(model: nn.Module) -> None:
     if model.training and _drops(model):
         raise ValueError("the model is in training mode with dropout: call model.eval() first")
     places = set((getattr(model, "hf_device_map", None) or {}).values())
+    places = places if len(places) > 1 else {parameter.device for parameter in model.parameters()}
     if len(places) > 1:
         names = ", ".join(sorted(map(str, places)))
         raise ValueError(f"the model is spread over several devices ({names}); load it on one device")
+    if any(type(parameter.data).__name__ == "DTensor" for parameter in model.parameters()):
+        raise ValueError("the model's weights are split over several processes (tensor parallel); load it whole")
+
+
+def text_config(model: nn.Module) -> Any:
+    """The configuration of the language model, which models of text and images keep apart from their own."""
+    config: Any = model.config
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
 def _drops(model: nn.Module) -> bool:
@@ -71,7 +80,7 @@ def check_layer(model: nn.Module, layer: int) -> None:
 
 def sliding_window(model: nn.Module, layer: int) -> int | None:
     """The window of a layer that attends to the last tokens only, None where it attends to all."""
-    config: Any = model.config
+    config = text_config(model)
     window = getattr(config, "sliding_window", None)
     kinds = getattr(config, "layer_types", None)
     if kinds is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from assay.methods.gemfilter.adapter.decoder import (
 )
 from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released
 
-_PROBE = "assay_probe"
+_names = itertools.count()
 
 
 class _Stop(Exception):
@@ -101,7 +102,9 @@ def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take
     attentions = attentions_of(model)
     index = {id(attention): i for i, attention in enumerate(attentions)}
     config: Any = attentions[0].config
-    usual = config._attn_implementation or "eager"
+    before = config._attn_implementation
+    usual = before or "eager"
+    name = f"assay_probe_{next(_names)}"  # the registry is the whole process's: other models read at the same time
 
     def probe(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any) -> Any:
         layer = index[id(module)]
@@ -115,15 +118,15 @@ def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take
         return ALL_ATTENTION_FUNCTIONS.get_interface(usual, eager)(module, query, key, value, mask, **kwargs)
 
     functions, masks = type(ALL_ATTENTION_FUNCTIONS), type(ALL_MASK_ATTENTION_FUNCTIONS)
-    functions.register(_PROBE, probe)
-    masks.register(_PROBE, ALL_MASK_ATTENTION_FUNCTIONS[usual])
-    config._attn_implementation = _PROBE
+    functions.register(name, probe)
+    masks.register(name, ALL_MASK_ATTENTION_FUNCTIONS[usual])
+    config._attn_implementation = name
     try:
         yield
     finally:
-        config._attn_implementation = usual
-        functions._global_mapping.pop(_PROBE, None)
-        masks._global_mapping.pop(_PROBE, None)
+        config._attn_implementation = before
+        functions._global_mapping.pop(name, None)
+        masks._global_mapping.pop(name, None)
 
 
 def _rows_of(query: Tensor, rows: Tensor) -> Tensor:
