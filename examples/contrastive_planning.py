@@ -23,7 +23,8 @@ growth, can = growth_factors(correlation, descent), learnable(correlation, desce
 for q, g, ok in zip(frequencies.tolist(), growth.tolist(), can.tolist(), strict=True):
     print(f"active in {q:6.1%}: grows by {g:.5f} per step, {'learnable' if ok else 'never learned'}")
 
-print(f"\nno encoder gets below a loss of {loss_floor([0.3] * 5 + [0.03] * 4, 127):.3f} with 127 negatives")
+floor = loss_floor([0.3] * 5 + [0.03] * 4, 127)
+print(f"\nwith 127 negatives, pure neurons compared by inner products get no loss below {floor:.3f}")
 for ratio in (1.0, 0.9, 0.8):
     sets = neuron_sets(30, ratio)
     width, printed = required_width(30, ratio), required_width(30, ratio, exact=False)

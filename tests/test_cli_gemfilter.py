@@ -146,10 +146,9 @@ def test_an_answer_with_brackets_is_printed_as_it_is():
 
 
 def test_the_study_names_the_layers_that_a_smaller_model_lacks(folder):
-    from assay.lab.errors import UserError
     from assay.methods.gemfilter import load_model
     from assay.studies.gemfilter.real_model import Trial, needle_trial
 
     loaded = load_model(str(folder))
-    with pytest.raises(UserError, match=r"text_layer names layer 23, and .* has 3"):
+    with pytest.raises(ValueError, match=r"text_layer names layer 23, and .* has 3"):
         needle_trial(loaded, [0], 200, (0.5,), Trial(1, "window", 23, (), 2))

@@ -155,6 +155,21 @@ def test_a_plan_warns_of_what_cannot_be_learned():
         plan(torch.tensor([4.8] * 8 + [0.48]), DESCENT, dim=100, width=24)
 
 
+@pytest.mark.parametrize("nothing", [0.0, -1e-3])
+def test_features_that_cannot_be_learned_need_infinite_width_and_leave_the_plan_of_the_others(nothing):
+    kappa = torch.tensor([4.8] * 28 + [4.0, nothing])
+    with pytest.warns(UserWarning, match="1 of 30 features grow no faster"):
+        found = plan(kappa, DESCENT, dim=300, width=100)
+    assert found.learnable.tolist() == [True] * 29 + [False]
+    assert found.required_width == required_width(30, float(kappa[28] / kappa[0]))
+    assert found.width_per_feature.tolist() == pytest.approx([found.required_width] * 29 + [math.inf])
+    with pytest.warns(UserWarning, match="30 of 30 features"):
+        none = plan(torch.full((30,), nothing), DESCENT, dim=300, width=100)
+    assert none.required_width == math.inf
+    assert none.width_per_feature.isinf().all()
+    assert none.stage_one == math.inf
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [
@@ -168,6 +183,7 @@ def test_a_plan_warns_of_what_cannot_be_learned():
         (lambda: loss_floor([0.2], 0), "negative"),
         (lambda: pruning_horizon(0.5, 0.0), "positive"),
         (lambda: plan(torch.ones(5), DESCENT, dim=4, width=3), "do not fit"),
+        (lambda: plan(torch.tensor([1.0, math.nan, 1.0]), DESCENT, dim=4, width=3), "not finite"),
     ],
 )
 def test_impossible_plans_are_refused(build, words):

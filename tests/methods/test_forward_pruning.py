@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from assay.methods.forward_pruning import ForwardMagnitudePruner, pruned_infonce
+from assay.methods.forward_pruning import ForwardMagnitudePruner
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -33,48 +36,6 @@ CHOICES = [("neuron", "layer"), ("neuron", "global"), ("weight", "layer"), ("wei
 
 def gradients(model: nn.Module) -> list[Tensor]:
     return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in model.parameters()]
-
-
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize("stop", [False, True])
-def test_without_a_mask_the_gradient_is_that_of_infonce(symmetric: bool, scaled: bool, stop: bool) -> None:
-    x, y = normal(7, 5).requires_grad_(), normal(7, 5, seed=1).requires_grad_()
-    found = pruned_infonce(x, y, x, y, tau=0.7, normalize=scaled, symmetric=symmetric, stop_gradient=stop)
-    ours = torch.autograd.grad(found.surrogate, [x, y], allow_unused=True, materialize_grads=True)
-
-    def one_way(a: Tensor, b: Tensor) -> Tensor:
-        a, b = (normalize(v, dim=1) if scaled else v for v in (a, b))
-        return cross_entropy(a @ (b.detach() if stop else b).T / 0.7, torch.arange(7))
-
-    loss = (one_way(x, y) + one_way(y, x)) / 2 if symmetric else one_way(x, y)
-    theirs = torch.autograd.grad(loss, [x, y], allow_unused=True, materialize_grads=True)
-    torch.testing.assert_close(ours, theirs)
-    torch.testing.assert_close(found.loss, loss.detach())
-    assert (ours[1].abs().max() == 0) == (stop and not symmetric)
-
-
-def test_half_precision_embeddings_are_compared_in_full_precision() -> None:
-    x, y = (normal(5, 4, seed=s).bfloat16() for s in (0, 1))
-    with torch.autocast("cpu", torch.bfloat16):
-        found = pruned_infonce(x, y, x, y, tau=0.1)
-    assert found.surrogate.dtype == torch.float32
-    assert torch.equal(found.loss, pruned_infonce(x.float(), y.float(), x.float(), y.float(), tau=0.1).loss)
-
-
-def test_masked_softmax_and_full_gradients_by_finite_differences() -> None:
-    full, other, mask_x, mask_y = (normal(6, 4, seed=s) for s in range(4))
-    residual = (mask_x @ mask_y.T / 2).softmax(1) - torch.eye(6, dtype=torch.float64)
-
-    def by_definition(f: Tensor) -> float:
-        return float(sum(residual[k, s] * (f[k] @ other[s]) for k in range(6) for s in range(6)) / (2 * 6))
-
-    free = full.clone().requires_grad_()
-    pruned_infonce(free, other, mask_x, mask_y, tau=2, normalize=False, symmetric=False).surrogate.backward()
-    direction, h = normal(6, 4, seed=9), 1e-6
-    numeric = (by_definition(full + h * direction) - by_definition(full - h * direction)) / (2 * h)
-    assert free.grad is not None
-    assert float((free.grad * direction).sum()) == pytest.approx(numeric, rel=1e-7)
 
 
 @pytest.mark.parametrize(("granularity", "scope"), CHOICES)
@@ -132,22 +93,75 @@ def test_the_masked_pass_is_that_of_a_copy_with_zeros(granularity: str, scope: s
     assert not torch.equal(pruner.masked(X), model(X))
 
 
-@pytest.mark.parametrize("mode", ["logit_masked", "straight_through", "self_competitor"])
-def test_alpha_zero_and_steps_before_the_start_are_no_pruner_bit_for_bit(mode: str) -> None:
-    results = []
-    for options in ({"alpha": 0.0}, {"alpha": 0.5, "start": 1}, None):
-        model = network()
-        if options is None:
-            f_x, f_y = model(X), model(Y)
-            loss = pruned_infonce(f_x, f_y, f_x, f_y)
-        else:
-            loss = ForwardMagnitudePruner(model, mode=mode, **options).loss(X, Y)  # type: ignore[arg-type]
-        loss.surrogate.backward()
-        results.append((loss, gradients(model), [b.clone() for b in model.buffers()]))
-    for other in results[:2]:
-        assert torch.equal(other[0].surrogate, results[2][0].surrogate)
-        assert all(torch.equal(a, b) for a, b in zip(other[1], results[2][1], strict=True))
-        assert all(torch.equal(a, b) for a, b in zip(other[2], results[2][2], strict=True))
+MODES = ["logit_masked", "straight_through", "self_competitor"]
+
+
+def infonce(f_x: Tensor, f_y: Tensor) -> Tensor:
+    """The loss by its definition, with the pruner's usual options: normalised, symmetric, candidates held fixed."""
+    f_x, f_y = (normalize(f, dim=1) for f in (f_x, f_y))
+    target = torch.arange(len(f_x))
+    return (cross_entropy(f_x @ f_y.detach().T / 0.2, target) + cross_entropy(f_y @ f_x.detach().T / 0.2, target)) / 2
+
+
+def trained(
+    loss: Callable[[nn.Module], Callable[[], Tensor]], steps: int = 4
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """Weights, last gradients and buffers after some steps of SGD on what ``loss`` makes of a fresh network."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    step = loss(model)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        step().backward()
+        optimizer.step()
+    return [p.detach() for p in model.parameters()], gradients(model), list(model.buffers())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("options", [{"alpha": 0.0}, {"alpha": 0.5, "start": 4}])
+def test_alpha_zero_and_steps_before_the_start_are_infonce_of_the_bare_encoder(mode: str, options: Any) -> None:
+    def pruned(model: nn.Module) -> Callable[[], Tensor]:
+        pruner = ForwardMagnitudePruner(model, mode=mode, **options)  # type: ignore[arg-type]
+        return lambda: pruner.loss(X, Y).surrogate
+
+    found, expected = trained(pruned), trained(lambda model: lambda: infonce(model(X), model(Y)))
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_mask_of_ones_is_no_mask_bit_for_bit(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The masked path with nothing hidden against the path without a mask."""
+
+    def pruned(model: nn.Module) -> Callable[[], Tensor]:
+        pruner = ForwardMagnitudePruner(model, alpha=0.0, mode=mode)  # type: ignore[arg-type]
+        return lambda: pruner.loss(X, Y).surrogate
+
+    plain, passes = trained(pruned), []
+    monkeypatch.setattr(ForwardMagnitudePruner, "active", True)
+    masked = ForwardMagnitudePruner.masked
+    monkeypatch.setattr(ForwardMagnitudePruner, "masked", lambda *a: passes.append(1) or masked(*a))
+    forced = trained(pruned)
+    assert len(passes) == 4 * (1 if mode == "self_competitor" else 2)
+    # The encoder of a self-competitor sees one view only, so its running statistics differ.
+    for part in range(2 if mode == "self_competitor" else 3):
+        assert all(torch.equal(a, b) for a, b in zip(forced[part], plain[part], strict=True))
+
+
+@pytest.mark.parametrize("separate", [True, False])
+@pytest.mark.parametrize(("mode", "passes"), [("logit_masked", 2), ("straight_through", 2), ("self_competitor", 1)])
+def test_the_encoders_own_statistics_move_in_every_mode(mode: str, passes: int, separate: bool) -> None:
+    model = network()
+    pruner = ForwardMagnitudePruner(model, alpha=0.5, mode=mode, separate_bn=separate)  # type: ignore[arg-type]
+    twin = copy.deepcopy(model)
+    pruner.loss(X, Y)
+    for view in (X, Y)[:passes]:
+        pruned = ForwardMagnitudePruner(twin, alpha=0.5, mode="straight_through")
+        pruned.masked(view) if mode == "straight_through" else twin(view)
+    norm = model[1]
+    assert isinstance(norm, nn.BatchNorm2d)
+    assert norm.num_batches_tracked == passes
+    torch.testing.assert_close(list(model.buffers()), list(twin.buffers()))
+    assert bool(pruner._statistics) == (separate and mode != "straight_through")
 
 
 def test_pruned_neurons_learn_with_masked_logits_and_not_straight_through() -> None:
@@ -274,20 +288,6 @@ def test_parametrised_weights_are_refused() -> None:
         ForwardMagnitudePruner(model, alpha=0.5)
 
 
-@pytest.mark.parametrize(
-    ("shapes", "tau", "words"),
-    [
-        (((1, 4), (1, 4)), 1.0, "batch of one"),
-        (((4, 4), (4, 4)), 0.0, "temperature"),
-        (((4, 4), (5, 4)), 1.0, "equal shape"),
-    ],
-)
-def test_bad_embeddings_are_refused(shapes: tuple[tuple[int, int], ...], tau: float, words: str) -> None:
-    x, y = (normal(*shape) for shape in shapes)
-    with pytest.raises(ValueError, match=words):
-        pruned_infonce(x, y, x, y, tau=tau)
-
-
 def test_masks_and_statistics_follow_an_encoder_that_moves() -> None:
     model = network()
     pruner = ForwardMagnitudePruner(model, alpha=0.5)
@@ -296,7 +296,7 @@ def test_masks_and_statistics_follow_an_encoder_that_moves() -> None:
     model.float()
     assert pruner.masked(X.float()).dtype == torch.float32
     assert {v.dtype for v in pruner._statistics.values()} == {torch.float32, torch.int64}
-    mean = next(key for key in kept if key[1] == "running_mean")
+    mean = next(key for key in kept if key.endswith("running_mean"))
     assert not torch.equal(pruner._statistics[mean].double(), kept[mean])
     model.to("meta")
     assert pruner.masked(X.float().to("meta")).device.type == "meta"
@@ -313,3 +313,82 @@ def test_what_is_masked_learns_through_the_full_view_of_a_self_competitor() -> N
         assert isinstance(weight, Tensor)
         assert weight.grad is not None
         assert weight.grad[~mask].abs().max() > 0
+
+
+class Counting(nn.Module):
+    """A layer with a buffer of its own that every pass changes in place, and one that it exchanges."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("passes", torch.zeros(()))
+        self.register_buffer("last", torch.zeros(()))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.passes += 1  # type: ignore[operator]
+        self.last = inputs.detach().mean()
+        return inputs
+
+
+@pytest.mark.parametrize("separate", [True, False])
+def test_buffers_of_any_layer_are_put_back(separate: bool) -> None:
+    model = nn.Sequential(nn.Linear(3, 4), Counting()).double()
+    pruner = ForwardMagnitudePruner(model, alpha=0.5, separate_bn=separate)
+    objects = [id(b) for b in model.buffers()]
+    pruner.masked(normal(5, 3))
+    assert [id(b) for b in model.buffers()] == objects
+    assert [float(b) for b in model.buffers()] == [0, 0]
+    model(normal(5, 3))
+    assert model[1].passes == 1
+    other = ForwardMagnitudePruner(model, alpha=0.5, mode="straight_through")
+    other.masked(normal(5, 3))
+    assert model[1].passes == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_training_is_resumed_bit_for_bit(mode: str, tmp_path: Path) -> None:
+    def build(model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer, ForwardMagnitudePruner]:
+        pruner = ForwardMagnitudePruner(model, alpha=0.4, mode=mode, start=1)  # type: ignore[arg-type]
+        return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), pruner
+
+    def epoch(model: nn.Module, optimizer: torch.optim.Optimizer, pruner: ForwardMagnitudePruner) -> None:
+        for _ in range(3):
+            optimizer.zero_grad()
+            pruner.loss(X, Y).surrogate.backward()
+            optimizer.step()
+        pruner.end_epoch()
+
+    whole = build(network())
+    epoch(*whole)
+    torch.save([part.state_dict() for part in whole], tmp_path / "state.pt")
+    epoch(*whole)
+    other = network()
+    with torch.no_grad():
+        other[0].weight.add_(normal(*other[0].weight.shape, seed=50))
+    resumed = build(other)
+    for part, state in zip(resumed, torch.load(tmp_path / "state.pt"), strict=True):
+        part.load_state_dict(state)
+    assert resumed[2].steps == 3
+    epoch(*resumed)
+    for a, b in zip(whole[0].state_dict().values(), resumed[0].state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+    for a, b in zip(whole[2].state_dict()["masks"].values(), resumed[2].state_dict()["masks"].values(), strict=True):
+        assert torch.equal(a, b)
+    kept, again = (each[2].state_dict()["statistics"] for each in (whole, resumed))
+    assert all(torch.equal(kept[name], again[name]) for name in kept | again)
+    assert bool(kept) == (mode != "straight_through")
+
+
+def test_a_state_of_another_pruner_is_refused() -> None:
+    pruner = ForwardMagnitudePruner(network(), alpha=0.5)
+    with pytest.raises(ValueError, match="other layers or of another granularity"):
+        pruner.load_state_dict(ForwardMagnitudePruner(network(), alpha=0.3, granularity="neuron").state_dict())
+    with pytest.raises(ValueError, match="steps, masks and statistics"):
+        pruner.load_state_dict(network().state_dict())
+
+
+def test_one_name_is_one_layer_and_an_alpha_that_masks_nothing_is_told() -> None:
+    assert list(ForwardMagnitudePruner(network(), alpha=0.5, layers="6").layers) == ["6"]
+    with pytest.raises(ValueError, match="is called 'fc1'"):
+        ForwardMagnitudePruner(network(), alpha=0.5, layers="fc1")
+    with pytest.warns(UserWarning, match=r"alpha = 0.01 rounds to no neuron at all"):
+        ForwardMagnitudePruner(network(), alpha=0.01, granularity="neuron")

@@ -212,7 +212,8 @@ def required_width(features: int, ratio: float = 1.0, *, margin: float = 0.1, ex
 
 
 def loss_floor(rates: Sequence[float], negatives: int) -> float:
-    """The InfoNCE loss that pure neurons of any scale cannot go below: E log(1 + N).
+    """The InfoNCE loss that pure neurons of any scale, compared by inner products, cannot go below: E log(1 + N), for
+    constant magnitudes and no noise. Other encoders can: one that also tells apart which features are absent does.
 
     Given the features S active in an anchor, N ~ Bin(negatives, Π_{j∈S} q_j/2) counts the negatives whose active
     features contain S with the same signs. ``rates`` are the q_j. An anchor without features costs log(1 + negatives).
@@ -251,7 +252,10 @@ def pruning_horizon(ratio: float, boost: float) -> float:
 @dataclass(frozen=True)
 class Plan:
     """What the formulas say before training: per feature the growth factor and whether it can be learned at all, the
-    steps until features hold half of a typical neuron, and the neurons that start out specialised."""
+    steps until features hold half of a typical neuron, and the neurons that start out specialised.
+
+    Neuron sets and ``required_width`` (infinite when no feature is learnable) take the ratio of the smallest to the
+    largest correlation among learnable features; ``width_per_feature`` is that width, infinite for the others."""
 
     growth: Tensor
     learnable: Tensor
@@ -259,27 +263,33 @@ class Plan:
     sets: NeuronSets
     lucky_per_feature: float
     required_width: float
+    width_per_feature: Tensor
 
 
 def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin: float = 0.1) -> Plan:
     """Plan a training with features of positive-pair correlation κ (features,) in ``dim`` dimensions.
 
     κ_j is E[(Σ_r z_j)(Σ_s z_j⁺)] for the model problem; for your own data, estimate the covariance of the two views'
-    summed inputs along a direction. Warns when a feature cannot be learned under this weight decay, and when no neuron
-    can start out specialised.
+    summed inputs along a direction; an estimate may be zero or slightly negative, which cannot be learned. Warns when
+    a feature cannot be learned under this weight decay, and when no neuron can start out specialised.
     """
     features = len(correlation)
     if dim < features:
         raise ValueError(f"{features} features do not fit into {dim} dimensions")
+    if not bool(correlation.isfinite().all()):
+        raise ValueError("a feature's correlation κ is not finite")
     growth, can = growth_factors(correlation, descent), learnable(correlation, descent)
-    ratio = float(correlation.min() / correlation.max())
+    learned = correlation[can]
+    ratio = float(learned.min() / learned.max()) if len(learned) else 1.0
     sets = neuron_sets(features, ratio, margin=margin)
     if not bool(can.all()):
         lost = int((~can).sum())
-        warnings.warn(f"{lost} of {features} features grow no faster than weight decay shrinks them", stacklevel=2)
+        warnings.warn(f"{lost} of {features} features grow no faster than weight decay shrinks them: no width teaches "
+                      "them, and neuron sets are planned for the others", stacklevel=2)  # fmt: skip
     if set_thresholds(features, ratio, margin)[0] > 1:
         warnings.warn(f"c₁ log d > d at d = {features}, r = {ratio:.3g}: no neuron starts out lucky", stacklevel=2)
     typical = torch.ones(features), torch.tensor(float(dim - features))
     steps = stage_one_steps(*typical, growth, 1 - descent.rate * descent.decay)
-    needed = required_width(features, ratio, margin=margin)
-    return Plan(growth, can, float(steps), sets, width * sets.lucky, needed)
+    needed = required_width(features, ratio, margin=margin) if len(learned) else math.inf
+    each = torch.where(can, needed, math.inf)
+    return Plan(growth, can, float(steps), sets, width * sets.lucky, needed, each)

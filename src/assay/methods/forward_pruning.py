@@ -15,7 +15,7 @@ the unmasked gradient then works on exactly those samples. You keep your encoder
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -28,7 +28,7 @@ Granularity = Literal["neuron", "weight"]
 Scope = Literal["layer", "global"]
 Mode = Literal["logit_masked", "straight_through", "self_competitor"]
 Refresh = Literal["step", "epoch"]
-Layers = Sequence[str] | Callable[[str, nn.Module], bool]
+Layers = str | Sequence[str] | Callable[[str, nn.Module], bool]
 PRUNABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
@@ -60,6 +60,10 @@ def pruned_infonce(
     """
     if tau <= 0:
         raise ValueError(f"the temperature must be positive, not {tau}")
+    if wrong := [f for f in (f_full_x, f_full_y, f_mask_x, f_mask_y) if not isinstance(f, Tensor)]:
+        raise TypeError(
+            f"an encoder must return its embeddings as one tensor (batch, dim), not {type(wrong[0]).__name__}"
+        )
     shapes = {tuple(f.shape) for f in (f_full_x, f_full_y)}, {tuple(f.shape) for f in (f_mask_x, f_mask_y)}
     if f_full_x.ndim != 2 or any(len(s) != 1 for s in shapes) or f_mask_x.shape[0] != f_full_x.shape[0]:
         raise ValueError("embeddings of both views must be (batch, dim) and of equal shape")
@@ -112,7 +116,8 @@ class ForwardMagnitudePruner:
     gradient; ``self_competitor`` compares the full encoder's view with the masked encoder's.
 
     Weights are exchanged for θ ⊙ mask only while the masked pass runs, never changed in place. With ``separate_bn`` the
-    masked encoder keeps running statistics of its own; without, its pass leaves the shared ones as they are.
+    masked encoder keeps running statistics of its own; without, its pass leaves the shared ones as they are. In
+    ``straight_through`` there is no other pass than the masked one, so it writes the encoder's own statistics.
     """
 
     def __init__(
@@ -145,8 +150,9 @@ class ForwardMagnitudePruner:
         self.layers = _chosen(encoder, layers)
         self.steps = 0
         self.masks: dict[str, Tensor] = {}
-        self._statistics: dict[tuple[str, str], Tensor] = {}
-        self.update_mask()
+        self._statistics: dict[str, Tensor] = {}
+        if not any(self.update_mask().pruned.values()) and alpha:
+            warnings.warn(f"alpha = {alpha} rounds to no {granularity} at all: nothing is masked", stacklevel=2)
 
     @torch.no_grad()
     def update_mask(self) -> MaskReport:
@@ -180,7 +186,7 @@ class ForwardMagnitudePruner:
     def applied(self) -> Iterator[nn.Module]:
         """Within the context the encoder computes with masked weights (and, with ``separate_bn``, its own statistics).
         Afterwards every parameter and buffer is the object that it was, with the value that it had, whatever was
-        raised inside."""
+        raised inside. Only in ``straight_through`` are buffers left to the pass."""
         masked: dict[int, Tensor] = {}
         for name, layer in self.layers.items():
             mask = self.masks[name] = self.masks[name].to(layer.weight.device)  # the encoder may have moved
@@ -189,29 +195,48 @@ class ForwardMagnitudePruner:
             if self.granularity == "neuron" and isinstance(layer.bias, Tensor):
                 masked[id(layer.bias)] = layer.bias * mask
         taken: list[tuple[dict[str, Any], str, Any]] = []
+        copies: dict[int, Tensor] = {}  # buffers that modules share stay shared
         try:
             for prefix, module in self.encoder.named_modules():
                 for name, parameter in module._parameters.items():
                     if id(parameter) in masked:
                         taken.append((module._parameters, name, parameter))
                         module._parameters[name] = masked[id(parameter)]
-                if isinstance(module, nn.modules.batchnorm._NormBase):
-                    for name, buffer in module._buffers.items():
-                        if buffer is not None:
-                            taken.append((module._buffers, name, buffer))
-                            module._buffers[name] = self._own(prefix, name, buffer)
+                if self.mode == "straight_through":
+                    continue
+                norm = self.separate_bn and isinstance(module, nn.modules.batchnorm._NormBase)
+                for name, buffer in module._buffers.items():
+                    if buffer is not None:
+                        taken.append((module._buffers, name, buffer))
+                        if id(buffer) not in copies:
+                            copies[id(buffer)] = self._own(f"{prefix}.{name}", buffer) if norm else buffer.clone()
+                        module._buffers[name] = copies[id(buffer)]
             yield self.encoder
         finally:
             for shelf, name, original in reversed(taken):
                 shelf[name] = original
 
-    def _own(self, prefix: str, name: str, buffer: Tensor) -> Tensor:
-        """The masked branch's running statistic: kept between passes, or a copy for this pass alone."""
-        if not self.separate_bn:
-            return buffer.clone()
-        kept = self._statistics.get((prefix, name))
-        self._statistics[prefix, name] = buffer.clone() if kept is None else kept.to(buffer)
-        return self._statistics[prefix, name]
+    def _own(self, name: str, buffer: Tensor) -> Tensor:
+        """The masked branch's running statistic, kept between passes."""
+        kept = self._statistics.get(name)
+        self._statistics[name] = buffer.clone() if kept is None else kept.to(buffer)
+        return self._statistics[name]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed training needs beside the encoder and the optimiser: steps, masks, masked statistics."""
+        masks, statistics = ({k: v.clone() for k, v in part.items()} for part in (self.masks, self._statistics))
+        return {"steps": self.steps, "masks": masks, "statistics": statistics}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` of a pruner with the same layers and granularity returned."""
+        if set(state) != {"steps", "masks", "statistics"}:
+            raise ValueError(f"a pruner's state has steps, masks and statistics, not {', '.join(map(str, state))}")
+        shapes = ({name: tuple(mask.shape) for name, mask in masks.items()} for masks in (self.masks, state["masks"]))
+        if next(shapes) != next(shapes):
+            raise ValueError("the state's masks are those of other layers or of another granularity")
+        self.steps = int(state["steps"])
+        self.masks = {name: state["masks"][name].bool().clone() for name in self.masks}
+        self._statistics = {name: value.clone() for name, value in state["statistics"].items()}
 
     def masked(self, *args: Any, **kwargs: Any) -> Any:
         """The masked encoder's output; gradients flow to the weights that the mask keeps."""
@@ -258,6 +283,7 @@ class ForwardMagnitudePruner:
 def _chosen(encoder: nn.Module, layers: Layers | None) -> dict[str, Any]:
     """The layers to prune, by name, in the encoder's order."""
     prunable = {name: module for name, module in encoder.named_modules() if isinstance(module, PRUNABLE)}
+    layers = [layers] if isinstance(layers, str) else layers
     if layers is None:
         chosen = prunable
     elif callable(layers):

@@ -3,8 +3,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy, normalize
 
 from assay.data.images import load_images
+from assay.methods.forward_pruning import MaskReport, PrunedLoss
+from assay.studies.imbalanced_contrastive import image_learners
 from assay.studies.imbalanced_contrastive.image_learners import LongTail, Pretraining, augment, make_encoder
 
 SMALL = Pretraining(width=4, epochs=2, batch=32)
@@ -47,15 +50,40 @@ def final_weights(recipe, images, seed=0):
     return torch.cat([p.detach().flatten() for p in encoder.parameters()]), loss, masked
 
 
-def test_pruning_nothing_is_plain_training_bit_for_bit_and_pruning_is_not(digits):
+class Bare:
+    """Stands where the pruner does: InfoNCE of the bare encoder by its definition, the candidates held fixed."""
+
+    def __init__(self, encoder, **_):
+        self.encoder = encoder
+
+    def loss(self, x, y, *, tau):
+        f_x, f_y = (normalize(self.encoder(view), dim=1) for view in (x, y))
+        target = torch.arange(len(x))
+        loss = sum(cross_entropy(a @ b.detach().T / tau, target) for a, b in ((f_x, f_y), (f_y, f_x))) / 2
+        return PrunedLoss(loss, loss.detach())
+
+    def end_epoch(self):
+        pass
+
+    def report(self):
+        return MaskReport({"none": 0}, {"none": 1})
+
+
+def test_pruning_nothing_is_infonce_of_the_bare_encoder_and_pruning_is_not(digits, monkeypatch):
     images = digits[0].images[:128]
     plain, loss, masked = final_weights(SMALL, images)
     assert masked == 0
-    assert loss > 0
-    assert torch.equal(final_weights(replace(SMALL, mode="logit_masked", alpha=0.0), images)[0], plain)
     pruned, _, share = final_weights(replace(SMALL, mode="logit_masked", alpha=0.5), images)
     assert share == pytest.approx(0.5, abs=0.01)
-    assert not torch.equal(pruned, plain)
+    assert (pruned - plain).abs().max() > 0.01
+    with monkeypatch.context() as patch:
+        patch.setattr(image_learners, "ForwardMagnitudePruner", Bare)
+        bare, bare_loss, _ = final_weights(SMALL, images)
+    torch.testing.assert_close(plain, bare, rtol=1e-3, atol=1e-4)
+    assert loss == pytest.approx(bare_loss, rel=1e-4)
+    # The masked path with a mask that hides nothing.
+    monkeypatch.setattr(image_learners.ForwardMagnitudePruner, "active", True)
+    assert torch.equal(final_weights(replace(SMALL, mode="logit_masked", alpha=0.0), images)[0], plain)
 
 
 def test_pretraining_lowers_the_loss(digits):

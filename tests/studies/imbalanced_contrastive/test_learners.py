@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -195,6 +196,19 @@ def test_the_method_for_any_encoder_takes_the_step_of_the_closed_form(mode):
     torch.testing.assert_close(loss.loss, found.loss[0, 0])
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_self_competitor_is_straight_through_only_without_normalisation(scaled):
+    start, first, second, _ = case("softmax", bias=0.1)
+    found = []
+    for mode in ("self_competitor", "straight_through"):
+        encoder = AttentionEncoder(8, 6, attention="uniform", generator=torch.Generator().manual_seed(0)).double()
+        encoder.neurons.weight.data.copy_(start.weights[0, 0])
+        pruner = ForwardMagnitudePruner(encoder, alpha=0.5, granularity="neuron", mode=mode)
+        pruner.loss(first[0, 0], second[0, 0], tau=TAU, normalize=scaled).surrogate.backward()
+        found.append(encoder.neurons.weight.grad)
+    assert ((found[0] - found[1]).abs().max() < 1e-12) == (not scaled)
+
+
 def test_biases_follow_the_schedule_of_the_proofs():
     run = Contrastive(6, 16, 0.05, TAU, 2, 0.3, 0.01, looks=tuple(range(6)))
     looks = list(run.train(SMALL, Cells([0.5], [0.1], [0.0]), SEEDS, random_start(SMALL, 1, SEEDS, width=6, scale=0.3)))
@@ -205,6 +219,24 @@ def test_biases_follow_the_schedule_of_the_proofs():
     for t in range(2, 6):
         expected = torch.maximum(biases[t] * 1.01, biases[t] * norms[t + 1] / norms[t])
         torch.testing.assert_close(biases[t + 1], expected)
+
+
+@pytest.mark.parametrize(("bias", "most"), [(None, 0.5), (0.2, float("inf"))])
+def test_the_proofs_biases_keep_norms_below_their_bound(bias, most):
+    """‖w‖² ≤ d b²/log d from T₁ on: b/‖w‖ starts at √(2 log d/d) and never falls, so half of the bound is kept, while
+    neurons grow and shrink. A bias of 0.2‖w‖ is too small for it."""
+    problem = TokenPairs(dim=20)
+    run = Contrastive(40, 16, 0.5, 4.0, 5, bias, 0.5 / 9, looks=tuple(range(5, 40)))
+    start = random_start(problem, 1, SEEDS, width=12, scale=0.1)
+    norms, shares = [], []
+    for look in run.train(problem, Cells([1.0], [0.1], [0.05]), SEEDS, start):
+        norms.append(torch.linalg.vector_norm(look.encoders.weights, dim=-1))
+        shares.append((norms[-1] / look.encoders.biases).square() * math.log(9) / 9)
+    moves = torch.stack(norms).diff(dim=0)
+    assert (moves > 0).any()
+    assert (moves < 0).any()
+    assert float(shares[0].min()) == pytest.approx(0.5 if bias is None else math.log(9) / 9 / 0.04)
+    assert max(float(share.max()) for share in shares) <= min(most, float(shares[0].max())) * (1 + 1e-9)
 
 
 def test_growth_factors_are_met_within_half_a_percent():

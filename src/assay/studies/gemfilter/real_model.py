@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.lab.errors import UserError
 from assay.methods.gemfilter import GemFilter, NeedlePrompt, choose_filter_layer, load_model, needle_prompt
 from assay.methods.gemfilter.models import Loaded
 from assay.methods.gemfilter.scoring import RULES

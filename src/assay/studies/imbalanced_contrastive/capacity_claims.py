@@ -87,7 +87,11 @@ def width_helps(m: Measurements) -> Judgement:
     return (_wide(m, "covered", 1.0) - _wide(m, "covered", 1.0, 0)).named("covered, widest − narrowest").above(0)
 
 
-@study.claim("C4g", "trained: at equal width fewer rare features have one", source="Capacity: more width is needed")
+@study.claim(
+    "C4g",
+    "trained: at equal width fewer features have a neuron of their own the rarer they are",
+    source="Capacity: more width is needed",
+)
 def width_needed(m: Measurements) -> Judgement:
     return (
         (_wide(m, "covered", m.params.rare[-1]) - _wide(m, "covered", _middle(m)))

@@ -19,20 +19,26 @@ def lucky_keep(m: Measurements) -> Judgement:
     return m.final("lucky_kept", arm="lucky", rule="biased").named("share of lucky neurons that keep it").at_least(0.95)
 
 
-@study.claim("C2b", "once biases are on, they specialise: that feature's share of their energy rises", source="Stage 2")
+@study.claim(
+    "C2b",
+    "once biases are on, lucky neurons specialise: their feature's share of their energy rises",
+    source="Stage 2",
+)
 def lucky_specialise(m: Measurements) -> Judgement:
     where = dict(arm="lucky", rule="biased")
     rise = m.final("lucky_share", **where) - m.at("lucky_share", m.params.bias_on, **where)
     return rise.named("rise of the dominant feature's share").at_least(0.1)
 
 
-@study.claim("C2c", "their norm becomes mostly that one feature", source="Stage 2")
+@study.claim("C2c", "the norm of lucky neurons becomes mostly their one feature", source="Stage 2")
 def mostly_one(m: Measurements) -> Judgement:
     return m.final("lucky_norm_share", arm="lucky", rule="biased").named("its share of ‖w‖²").at_least(0.5)
 
 
 @study.claim(
-    "C2d", "no other neuron's projection on a feature exceeds its lucky neurons' by a factor 2", source="Stage 2"
+    "C2d",
+    "no other neuron's projection on a feature exceeds its lucky neurons' by a factor 2",
+    source="Stage 2; over the features that have a lucky neuron",
 )
 def bounded_by_lucky(m: Measurements) -> Judgement:
     rows = m.every("ordinary_over_lucky", arm="lucky", rule="biased")
@@ -74,16 +80,6 @@ def outsiders_below_bias(m: Measurements) -> Judgement:
     return most.named("largest |α_ij|/b outside 𝓜_j at T₂").at_most(math.sqrt(0.9))
 
 
-@study.claim(
-    "C2j",
-    "with the proofs' bias ‖w‖² ≤ d b²/log d from T₁ on",
-    source="Stage 2, an invariant of the proofs' schedule; our bias of 0.2‖w‖ is too small for it at d = 9",
-)
-def norm_below_bias(m: Measurements) -> Judgement:
-    rows = m.every("norm_over_bias", arm="lucky", rule="printed")
-    return rows.named("largest ‖w‖² log d/(d b²)").at_most(1)
-
-
 for _letter, _metric, _what, _bounds in (
     ("k", "lucky_over_bias", "lucky neurons have |α| ≥ √(1 + γ) b", (math.sqrt(1.1), math.inf)),
     ("l", "outsider_over_bias", "neurons outside 𝓜_j have |α_ij| ≤ √(1 − γ) b", (-math.inf, math.sqrt(0.9))),
@@ -108,26 +104,30 @@ def dominant_over_others(m: Measurements) -> Judgement:
     return ratio.named("dominant/median other projection").at_least(5)
 
 
-@study.claim("C3b", "and 5 times a noise direction", source="Figure 1")
+@study.claim("C3b", "the purest neuron's feature is 5 times its projection on a noise direction", source="Figure 1")
 def dominant_over_noise(m: Measurements) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
     ratio = m.final("dominant", **where) / m.final("noise_direction", **where)
     return ratio.named("dominant/RMS noise projection").at_least(5)
 
 
-@study.claim("C3c", "its share of feature energy ends above one half", source="Figure 1, stage 1; its start is C3l")
+@study.claim(
+    "C3c", "the purest neuron's share of feature energy ends above one half", source="Figure 1; its start is C3l"
+)
 def share_crosses(m: Measurements) -> Judgement:
     return m.final("feature_share", arm="dynamics", attention="softmax").named("final share of features").at_least(0.5)
 
 
-@study.claim("C3d", "its noise norm ends within 20 % of where it began", source="Figure 1")
+@study.claim("C3d", "the purest neuron's noise norm ends within 20 % of where it began", source="Figure 1")
 def noise_stays(m: Measurements) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
     ratio = m.final("noise_norm", **where) / m.at("noise_norm", 0, **where)
     return ratio.named("noise norm, end/start").between(0.8, 1.2)
 
 
-@study.claim("C3e", "it is purer at the end than when biases were switched on", source="Figure 1, stage 2")
+@study.claim(
+    "C3e", "the purest neuron is purer at the end than when biases were switched on", source="Figure 1, stage 2"
+)
 def purer(m: Measurements) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
     begun, ended = (
@@ -190,7 +190,11 @@ def regret(m: Measurements) -> Judgement:
     )
 
 
-@study.claim("C3l", "its share of feature energy starts near d/d₁, within a factor 2", source="Figure 1, stage 1")
+@study.claim(
+    "C3l",
+    "the purest neuron's share of feature energy starts near d/d₁, within a factor 2",
+    source="Figure 1, stage 1",
+)
 def share_starts(m: Measurements) -> Judgement:
     level = (m.params.majority + m.params.minority) / m.params.dynamics_dim
     start = m.at("feature_share", 0, arm="dynamics", attention="softmax") * (1 / level)
@@ -204,12 +208,12 @@ def pseudo_value(m: Measurements) -> Judgement:
 
 @study.claim(
     "C3n",
-    "weak coefficients are small: outside 𝓝_i their RMS is below ‖w‖/√d by half",
-    source="Stage 3: o(ε_j/(ε_max√d))‖w‖, all features equally frequent",
+    "weak coefficients are small: of neurons with a feature in 𝓝_i, the others' RMS is below ‖w‖/√d by half",
+    source="Stage 3: o(ε_j/(ε_max√d))‖w‖, all features equally frequent; with 𝓝_i empty it is near 1 anyway",
 )
 def weak_coefficients(m: Measurements) -> Judgement:
     rms = m.final("weak_rms", arm="lucky", rule="biased")
-    return rms.named("RMS |α'|√d/‖w‖, median neuron").at_most(0.5)
+    return rms.named("RMS |α'|√d/‖w‖, median neuron with 𝓝_i not empty").at_most(0.5)
 
 
 @study.claim(

@@ -109,8 +109,11 @@ def pair_moments(params, seeds, record, *, token_mode):
     positive, negative = along(second), along(second.roll(1, 2))
     similarity = (encoders(first) * encoders(second)).sum(-1).mean(-1)[:, 0]
     expected = theory.positive_similarity(alpha[..., :d], kappa)
-    record(moment_over_kappa=(positive[:, :d] / kappa).mean(1), noise_over_kappa=positive[:, d:].mean(1) / kappa.max(),
-           negative_over_kappa=negative[:, :d].mean(1) / kappa.max(),
+    # Errors of single directions have signs that cancel in a mean: the largest is kept as well.
+    share = positive[:, :d] / kappa
+    record(moment_over_kappa=share.mean(1), largest_moment_deviation=(share - 1).abs().amax(1),
+           largest_noise_over_kappa=positive[:, d:].abs().amax(1) / kappa.max(),
+           largest_negative_over_kappa=negative[:, :d].abs().amax(1) / kappa.max(),
            similarity_over_expected=similarity / expected)  # fmt: skip
 
 
@@ -127,8 +130,7 @@ def neuron_sets(params, seeds, record, *, features, ratio):
     record(ordinary=ordinary.double().mean((1, 2)), lucky=lucky.double().mean((1, 2)),
            features_per_neuron=ordinary.double().sum(2).mean(1), exact_ordinary=exact.ordinary, exact_lucky=exact.lucky,
            independent_lucky=exact.independent, dominant=exact.dominant, printed_lucky=exact.printed_lucky,
-           printed_ordinary=exact.printed_ordinary,
-           outside=(lucky & ~ordinary).double().sum((1, 2)))  # fmt: skip
+           printed_ordinary=exact.printed_ordinary)  # fmt: skip
 
 
 @study.arm("logits", over={"init": [0.01, 0.005]}, uses=(*MODEL, "growth_dim", "width"), **EXACT)
@@ -199,8 +201,6 @@ def lucky(params, seeds, record, *, rule):
         record(step=look.step, lucky_kept=((alpha.argmax(-1) == feature) & member).sum(-1) / count + lost,
                lucky_share=(own.square() / alpha.square().sum(-1) * member).sum(-1) / count + lost,
                lucky_norm_share=((own / size).square() * member).sum(-1) / count + lost)  # fmt: skip
-        if rule != "unbiased":
-            record(step=look.step, norm_over_bias=(size / b).square().amax(-1) * math.log(d) / d)
         # T₂: some neuron's squared norm has grown d-fold since T₁.
         now = (size.square() >= d * begun.square()).any(-1) & ~over
         over = over | now
@@ -210,9 +210,14 @@ def lucky(params, seeds, record, *, rule):
         for name, value in found.items():
             at_end[name] = torch.where(now, value, at_end.get(name, torch.nan))
     largest, others = (torch.where(part, alpha, 0).amax(1) for part in (sets, ~sets))  # per feature
-    ratio = torch.where(largest > 0, others / largest.clamp(min=1e-12), 0).amax(-1) + lost
+    owned = sets.any(1)  # the features that have a lucky neuron; without any there is nothing to compare
+    ratio = torch.where(owned, others / largest, -torch.inf).amax(-1) + lost
+    # Neurons with 𝓝_i empty have no strong coefficients, and their weak ones are all they have.
+    some = ordinary.any(-1)
     weak = (torch.where(ordinary, 0, alpha).square().sum(-1) / (~ordinary).sum(-1)).sqrt() / size * math.sqrt(d)
-    record(lucky_count=count, ordinary_over_lucky=ratio, weak_rms=weak.median(-1).values,
+    record(lucky_count=count, lucky_features=owned.sum(-1).double(), set_neurons=some.sum(-1).double(),
+           ordinary_over_lucky=torch.where(owned.any(-1), ratio, torch.nan),
+           weak_rms=torch.where(some, weak, torch.nan).nanmedian(-1).values + lost,
            stage_two_reached=over.double() + lost, **at_end)  # fmt: skip
 
 
