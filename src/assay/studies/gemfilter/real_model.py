@@ -68,7 +68,7 @@ def needle_trial(
         ("scan_layers", trial.layers),
     ):
         if beyond := [layer for layer in layers if layer >= loaded.layers]:
-            raise UserError(
+            raise ValueError(
                 f"{name} names layer {beyond[0]}, and {loaded.name} has {loaded.layers}: set all three for it"
             )
     device = next(loaded.model.parameters()).device
