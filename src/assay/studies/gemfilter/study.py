@@ -60,7 +60,7 @@ study = lab.Study(
                             real_lengths=(256,), long_lengths=(320,), real_depths=(0.5,), answer_tokens=3,
                             choice_prompts=4, scan_layers=(2,)),
         "laptop": lab.Preset(seeds=20, cost="6 min", prompts=2, arms=REAL,
-                             fewer={"cost": 5, "exact": 5, "planted": 5, "choice": 3}),
+                             fewer={"cost": 4, "exact": 4, "planted": 4, "choice": 3}),
         "paper": lab.Preset(seeds=200, cost="25 min on a GPU",
                             fewer={"cost": 5, "exact": 20, "planted": 20, "choice": 8, "needles-long": 80},
                             lengths=(256, 1024, 4096), prompts=10, choice_prompts=16,
