@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 from scipy import stats
 
 from assay.lab import Measurements, Values
@@ -110,17 +108,6 @@ def resident_memory_hardly_falls(m):
              printed="prefill memory mw + 2mhd: an n is missing", paper=0.30)  # fmt: skip
 def memory_falls_from_full(m):
     return max(bytes_ratios(m, "filter only", "full"), key=lambda values: values.array.max()).at_most(0.3)
-
-
-@study.claim("C3i", "while decoding GemFilter holds what SnapKV and H2O hold: the same bytes, all models and lengths",
-             source="Section 9.4")  # fmt: skip
-def decoding_memory_is_alike(m):
-    gaps = []
-    for model, n in itertools.product(theory.MODELS, m.params.cost_lengths):
-        where = {"arm": "cost", "model": model, "length": n}
-        ours, *others = (m.final("decode_bytes", method=method, **where) for method in ("gemfilter", "snapkv", "h2o"))
-        gaps += [(ours / other - 1).named("decode bytes of gemfilter over others − 1") for other in others]
-    return max(gaps, key=lambda values: float(abs(values.array).max())).between(-0.01, 0.01)
 
 
 @study.claim("C3g", "decoding reaches position k + t with GemFilter and n + t with compressed caches",

@@ -171,12 +171,12 @@ def first_order_at_full_size(m: Measurements) -> Judgement:
 )
 def boost_exponent(m: Measurements) -> Judgement:
     rows = m.rows("rare_boost", arm="one-step", pruned=m.params.per_feature, scale=0.2).sort("epsilon")
-    powers = {int(seed): _power(part["epsilon"].to_numpy(), part["value"].to_numpy())
+    powers = {int(seed): power(part["epsilon"].to_numpy(), part["value"].to_numpy())
               for (seed,), part in rows.group_by("seed", maintain_order=True)}  # fmt: skip
     return Values(powers, "exponent of ε in the boost, weights × 0.2").between(1.7, 2.3)
 
 
-def _power(x: np.ndarray, y: np.ndarray) -> float:
+def power(x: np.ndarray, y: np.ndarray) -> float:
     """The exponent of a power law by least squares in logarithms; NaN where a value is not positive."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if bool((y > 0).all()) else math.nan
 

@@ -6,11 +6,13 @@ import math
 from itertools import product
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from assay.lab import Measurements, NotMeasured, charts
 
 from . import theory
+from .pruning_claims import power
 from .study import problem_of, study
 
 
@@ -137,24 +139,22 @@ def one_step_table(m: Measurements) -> pl.DataFrame:
     d, count = params.pruned_majority + 1, params.per_feature
     rows: list[dict[str, Any]] = []
     for scale in (1.0, 0.2):
-        before: tuple[float, float] | None = None
+        seen: list[tuple[float, float]] = []
         for epsilon in params.pruned_rare:
             where = dict(arm="one-step", epsilon=epsilon, pruned=count, scale=scale)
             rare, other = (m.final(metric, **where) for metric in ("rare_boost", "other_boost"))
             printed = theory.printed_rates(epsilon, 1 / d, d, 1.0, math.log(math.log(d)))
-            mean = float(rare.array.mean())
-            power = before and mean * before[1] > 0 and math.log(mean / before[1]) / math.log(epsilon / before[0])
+            seen.append((epsilon, float(rare.array.mean())))
             rows.append(
                 {
                     "weights ×": scale,
                     "ε": epsilon,
                     "rare boost × 10³": charts.plus_minus(rare, 3, 1000),
                     "printed × 10³": f"{1000 * printed[0]:.3f}",
-                    "exponent": f"{power:.2f}" if power else "",
+                    "exponent": f"{power(*np.array(seen[-2:]).T):.2f}" if len(seen) > 1 else "",
                     "others × 10³": charts.plus_minus(other, 3, 1000),
                     "others/rare": charts.plus_minus(other / rare, 4),
                     "printed ratio ε/d": f"{printed[1] / printed[0]:.4f}",
                 }
             )
-            before = epsilon, mean
     return pl.DataFrame(rows)
