@@ -186,7 +186,7 @@ def measured_length(model: nn.Module, length: int) -> int:
 
 
 def context_length(model: nn.Module, otherwise: int) -> int:
-    """Tokens that the model was made for."""
+    """Tokens that the model was made for, ``otherwise`` where it does not say."""
     return int(getattr(text_config(model), "max_position_embeddings", 0) or otherwise)
 
 

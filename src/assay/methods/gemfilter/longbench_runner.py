@@ -12,6 +12,7 @@ import torch
 from assay.methods.gemfilter.baselines import Compression
 from assay.methods.gemfilter.evaluate import chat_ids
 from assay.methods.gemfilter.filter import GemFilter
+from assay.methods.gemfilter.layers import context_length
 from assay.methods.gemfilter.longbench import TASKS, Item, asked, cut_in_the_middle, read_prompts, read_task, score
 from assay.methods.gemfilter.models import Loaded
 
@@ -92,8 +93,7 @@ def averages(scores: Sequence[TaskScore]) -> dict[str, float]:
 
 
 def _room(model: Any, task: str) -> int:
-    context = int(getattr(model.config, "max_position_embeddings", 0) or 0)
-    if not context:
+    if not (context := context_length(model, 0)):
         raise ValueError("the model does not say how long its context is: give max_length")
     return context - TASKS[task].new_tokens - _TEMPLATE
 
