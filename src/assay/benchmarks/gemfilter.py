@@ -125,7 +125,7 @@ def _rows(plan: Plan, device: str) -> list[dict[str, Any]]:
         row = _row(plan, length, measured, tokens, weights, device)
         if device == "cuda":
             row |= {
-                f"{name}, same savings GiB": _same_savings(model, ids, plan, name, device)
+                f"{name} with same savings GiB": _same_savings(model, ids, plan, name, device)
                 for name in ("full", "snapkv")
             }
         rows.append(row)
