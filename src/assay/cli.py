@@ -108,10 +108,11 @@ def run(
 ) -> None:
     """Run studies: stored units are skipped, an interrupted run goes on where it stopped."""
     from assay.lab import discovery
-    from assay.lab.backends import pick_device
+    from assay.lab.backends import name_device
     from assay.lab.params import parse_overrides
     from assay.lab.plan import Request, make_plan
     from assay.lab.runner import Options
+    from assay.lab.store import Store
 
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs {jobs} is not allowed: at least one unit must run at a time")
@@ -120,9 +121,9 @@ def run(
     if "all" in names and names != ["all"]:
         raise UserError("'all' stands for every study, so it cannot be named together with others")
     outside = _folder(studies)
-    request = Request(preset, parse_overrides(sets or []), seeds, arms, pick_device(device))
+    request = Request(preset, parse_overrides(sets or []), seeds, arms, name_device(device))
     chosen = discovery.studies(outside).values() if names == ["all"] else [discovery.find(n, outside) for n in names]
-    plans = [make_plan(study, request) for study in chosen]
+    plans = [make_plan(study, request, Store(runs, study.name).whole) for study in chosen]
     options = Options(jobs, backend, address, outside)
     documents = [_run_one(plan, runs, options, quiet=as_json) for plan in plans]
     if as_json:

@@ -56,7 +56,7 @@ class Bench:
         return Store(self.runs, name)
 
     def plan(self, name: str, **request):
-        return make_plan(self.study(name), Request(**{"preset": "smoke", **request}))
+        return make_plan(self.study(name), Request(**{"preset": "smoke", **request}), self.store(name).whole)
 
     def run(self, name: str, *, jobs: int = 1, backend: str = "loky", **request):
         self.progress = Silent()

@@ -104,13 +104,27 @@ def default_jobs() -> int:
 
 
 def pick_device(wanted: str) -> str:
-    """``cpu`` or ``cuda``; ``auto`` takes a GPU when there is one."""
-    import torch
+    """``cpu`` or ``cuda``, which must be there; ``auto`` takes a GPU when there is one."""
+    device = name_device(wanted)
+    check_device(device)
+    return device
 
+
+def name_device(wanted: str) -> str:
+    """What ``wanted`` stands for, whether or not it is there: what is stored already needs no device."""
     if wanted not in ("cpu", "cuda", "auto"):
         raise UserError(f"unknown device '{wanted}' (allowed: cpu, cuda, auto)")
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda was asked for, and this machine has no GPU that torch can use")
     if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cuda" if has_device("cuda") else "cpu"
     return wanted
+
+
+def has_device(device: str) -> bool:
+    import torch
+
+    return device == "cpu" or torch.cuda.is_available()
+
+
+def check_device(device: str) -> None:
+    if not has_device(device):
+        raise UserError(f"--device {device} was asked for, and this machine has no GPU that torch can use")

@@ -77,7 +77,16 @@ def _tree(path: Path) -> str:
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node, False):
             node.body = node.body[1:]
     tree.body = [kept for statement in tree.body if (kept := _without_values(statement)) is not None]
-    return hashlib.blake2b(ast.dump(tree).encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b(_dump(tree).encode(), digest_size=12).hexdigest()
+
+
+def _dump(tree: ast.AST) -> str:
+    """``ast.dump`` as Python 3.11 writes it, so that one store serves machines with different Pythons."""
+    for node in ast.walk(tree):
+        if getattr(node, "type_params", None) == []:  # a field since 3.12
+            del node.type_params  # type: ignore[attr-defined]
+    # Since 3.13 empty fields are left out unless asked for.
+    return ast.dump(tree, **({"show_empty": True} if sys.version_info >= (3, 13) else {}))
 
 
 def _without_values(statement: ast.stmt) -> ast.stmt | None:

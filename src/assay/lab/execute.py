@@ -92,7 +92,7 @@ def _environment(device: str) -> tuple[tuple[str, str], ...]:
     import torch
 
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "numpy", "polars"))
-    machine = torch.cuda.get_device_name() if device == "cuda" else _processor()
+    machine = torch.cuda.get_device_name() if device == "cuda" and torch.cuda.is_available() else _processor()
     return (
         ("versions", f"assay {assay.__version__}, Python {platform.python_version()}, {versions}"),
         ("machine", machine),

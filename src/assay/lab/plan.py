@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,7 +54,9 @@ class Plan:
     skipped: dict[str, str]  # arm -> why it does not run
 
 
-def make_plan(study: Study, request: Request) -> Plan:
+def make_plan(study: Study, request: Request, stored: Callable[[str], bool] = lambda key: False) -> Plan:
+    """The units that ``request`` asks for. An arm whose data or extra is not here is left out, unless all its units
+    are ``stored``: those may come from another machine."""
     preset = study.preset(request.preset)
     if request.seeds is not None and request.seeds < 1:
         raise UserError(f"--seeds {request.seeds} is not allowed: a run needs at least one seed")
@@ -66,16 +68,19 @@ def make_plan(study: Study, request: Request) -> Plan:
     skipped: dict[str, str] = {}
     for name in names:
         arm = study.arms[name]
-        if reason := missing_requirement(arm.requirements(params), request.device):
-            if name in asked:
-                raise UserError(f"arm '{name}' cannot run: {reason}")
-            skipped[name] = reason
-            continue
+        mine: list[Unit] = []
         for point in arm.points(params):
             resolved = study.resolve(request.preset, request.overrides, point.get("setting"))
             limits = [limit for key, limit in preset.fewer.items() if key in (name, point.get("setting"))]
             count = request.seeds if request.seeds is not None else min([preset.seeds, *limits])
-            units += _units(study, arm, point, resolved, count, request.device)
+            mine += _units(study, arm, point, resolved, count, request.device)
+        reason = missing_requirement(arm.requirements(params), request.device)
+        if reason and not all(stored(unit.key) for unit in mine):
+            if name in asked:
+                raise UserError(f"arm '{name}' cannot run: {reason}")
+            skipped[name] = reason
+        else:
+            units += mine
     # A grid may name a point twice; one address is one unit.
     return Plan(study, request, list({unit.key: unit for unit in units}.values()), skipped)
 

@@ -135,12 +135,13 @@ def check_quotable(store: Store, study: Study, manifest: Mapping[str, Any]) -> N
 def save_summary(folder: Path, store: Store, study: Study, manifest: Mapping[str, Any], found: list[Finding]) -> Path:
     """Write the small JSON under results/ from which README and docs make their tables."""
     check_quotable(store, study, manifest)
-    spent = sum(store.read(unit["key"]).meta["seconds"] for unit in manifest["units"])
+    metas = [store.read(unit["key"]).meta for unit in manifest["units"]]
+    spent = sum(meta["seconds"] for meta in metas)
     summary = {
-        **{
-            key: manifest[key]
-            for key in ("study", "preset", "set", "params", "device", "versions", "machine", "commit")
-        },
+        **{key: manifest[key] for key in ("study", "preset", "set", "params", "device")},
+        # Where the units were computed: a run may join units of several machines.
+        **{key: "; ".join(dict.fromkeys(meta[key] for meta in metas)) for key in ("versions", "machine")},
+        "commit": manifest["commit"],
         "seeds": seeds_used(manifest),
         "started": manifest["started"],
         "seconds": manifest.get("seconds"),

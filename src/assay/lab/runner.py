@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .backends import check_backend, default_jobs, joblib_backend
+from .backends import check_backend, check_device, default_jobs, has_device, joblib_backend
 from .execute import Outcome, environment, execute
 from .plan import Plan, Unit
 from .store import DamagedUnit, Lock, Store
@@ -47,6 +47,10 @@ class RunResult:
 def run(plan: Plan, store: Store, options: Options, progress: Progress) -> RunResult:
     """Carry out a plan. Killing the process at any moment loses at most the units in flight."""
     check_backend(options.backend)
+    device = plan.request.device
+    # What is stored needs no device: a folder from a machine with a GPU is judged and joined anywhere.
+    if not has_device(device) and not all(store.whole(unit.key) for unit in plan.units):
+        check_device(device)
     store.prepare()
     store.sweep_leftovers()
     result = RunResult(_manifest(plan))

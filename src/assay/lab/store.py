@@ -85,6 +85,13 @@ class Store:
         _verify(folder)
         return True
 
+    def whole(self, key: str) -> bool:
+        """As ``has``, where damage counts as absence."""
+        try:
+            return self.has(key)
+        except DamagedUnit:
+            return False
+
     def write(self, key: str, payload: Payload) -> None:
         """Store a unit: everything goes to a temporary name, and one rename makes it visible."""
         folder = self.units / f".tmp-{key}-{os.getpid()}-{secrets.token_hex(4)}"

@@ -1,0 +1,62 @@
+"""Units that another machine computed: a folder that was carried over is joined and judged without what made it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from assay.lab import UserError, results
+from assay.lab.store import Payload
+
+
+def test_stored_units_need_no_data(bench, monkeypatch):
+    before = bench.run("choosy")
+    arm = bench.study("choosy").arms["double"]
+    monkeypatch.setitem(bench.study("choosy").arms, "double", dataclasses.replace(arm, needs="data:nowhere"))
+    after = bench.run("choosy")
+    assert (after.reused, after.computed) == (before.computed, 0)
+    assert bench.frame("choosy", after.manifest).equals(bench.frame("choosy", before.manifest))
+    assert "double" in {unit.arm for unit in bench.plan("choosy", arms="double").units}
+
+    one = next(unit for unit in before.manifest["units"] if unit["arm"] == "double")
+    (bench.store("choosy").units / one["key"] / "measurements.parquet").write_bytes(b"cut")
+    assert bench.plan("choosy").skipped == {"double": bench.plan("choosy").skipped["double"]}
+    with pytest.raises(UserError, match="arm 'double' cannot run: it needs the data set 'nowhere'"):
+        bench.plan("choosy", arms="double")
+
+
+def test_stored_units_need_no_gpu(bench, monkeypatch, tmp_path):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match="--device cuda was asked for, and this machine has no GPU"):
+        bench.run("choosy", device="cuda")
+    assert not bench.runs.exists()
+
+    store = bench.store("choosy")
+    here = bench.run("choosy")
+    for near, far in zip(bench.plan("choosy").units, bench.plan("choosy", device="cuda").units, strict=True):
+        assert near.label == far.label
+        unit = store.read(near.key, arrays=True)
+        store.write(far.key, Payload.pack(unit.frame, unit.arrays, {**unit.meta, "machine": "A GPU", "versions": "1"}))
+    there = bench.run("choosy", device="cuda")
+    assert (there.computed, there.reused) == (0, here.computed)
+    study = bench.study("choosy")
+    path = results.save_summary(tmp_path, store, study, there.manifest, [])
+    summary = json.loads(path.read_text())
+    assert (summary["device"], summary["machine"], summary["versions"]) == ("cuda", "A GPU", "1")
+
+    shutil.rmtree(store.units / there.manifest["units"][0]["key"])
+    with pytest.raises(UserError, match="has no GPU"):
+        bench.run("choosy", device="cuda")
+
+
+def test_a_summary_names_every_machine(bench, tmp_path):
+    manifest = bench.run("choosy").manifest
+    store = bench.store("choosy")
+    first = manifest["units"][0]["key"]
+    unit = store.read(first, arrays=True)
+    store.write(first, Payload.pack(unit.frame, unit.arrays, {**unit.meta, "machine": "Elsewhere"}))
+    path = results.save_summary(tmp_path, store, bench.study("choosy"), manifest, [])
+    assert json.loads(path.read_text())["machine"] == f"Elsewhere; {unit.meta['machine']}"
