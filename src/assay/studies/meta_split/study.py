@@ -81,7 +81,17 @@ class Params(lab.Params):
     )
     fomaml: str = Field("0.03 0.03", description="FOMAML's inner and outer rate, tuned as Reptile's are")
     fomaml_candidates: tuple[str, ...] = Field(
-        ("0.01 0.01", "0.03 0.003", "0.03 0.01", "0.03 0.03", "0.1 0.003", "0.1 0.01", "0.1 0.03", "0.3 0.01"),
+        (
+            "0.01 0.01",
+            "0.03 0.003",
+            "0.03 0.01",
+            "0.03 0.03",
+            "0.1 0.003",
+            "0.1 0.01",
+            "0.1 0.03",
+            "0.3 0.003",
+            "0.3 0.01",
+        ),
         description="choices they were tuned over",
     )
     test_repeats: int = Field(4, ge=1, description="episodes per meta-testing task")
@@ -183,7 +193,7 @@ study = lab.Study(
         "paper": lab.Preset(
             seeds=10, cost="40 min on a GPU", unseen_tasks=200, phase_tasks=(2, 5, 10, 20, 40, 80),
             phase_noise=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16), phase_rates=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
-            images="mnist", fewer={"printed": 5, "rainbow": 5, "reptile": 5, "fomaml-tuned": 5, "reptile-tuning": 3,
+            images="mnist", fomaml="0.1 0.003", fewer={"printed": 5, "rainbow": 5, "reptile": 5, "fomaml-tuned": 5, "reptile-tuning": 3,
                                    "fomaml-tuning": 3},
         ),
     },
