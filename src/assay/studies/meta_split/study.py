@@ -193,8 +193,9 @@ study = lab.Study(
         "paper": lab.Preset(
             seeds=10, cost="40 min on a GPU", unseen_tasks=200, phase_tasks=(2, 5, 10, 20, 40, 80),
             phase_noise=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16), phase_rates=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
-            images="mnist", fomaml="0.1 0.003", fewer={"printed": 5, "rainbow": 5, "reptile": 5, "fomaml-tuned": 5, "reptile-tuning": 3,
-                                   "fomaml-tuning": 3},
+            images="mnist", fomaml="0.1 0.003",
+            fewer={"printed": 5, "rainbow": 5, "reptile": 5, "fomaml-tuned": 5, "reptile-tuning": 3,
+                   "fomaml-tuning": 3},
         ),
     },
 )  # fmt: skip
