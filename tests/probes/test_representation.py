@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -112,6 +113,30 @@ def test_snapshot_is_frozen_and_leaves_the_model_alone() -> None:
     assert torch.equal(hidden(inputs), before)
     with pytest.raises(ValueError, match="no layer '9'; it has 0, 1, 2, 3"):
         snapshot(model, "9")
+
+
+def test_a_snapshot_sees_the_layer_before_an_activation_that_works_in_place() -> None:
+    model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(inplace=True))
+    inputs = torch.randn(50, 3, generator=generator())
+    found = snapshot(model, "0")(inputs)
+    torch.testing.assert_close(found, model[0](inputs).detach())
+    assert found.min() < 0
+
+
+def test_a_snapshot_reads_the_outputs_of_transformers_and_refuses_others() -> None:
+    class Wrapped(nn.Module):
+        def __init__(self, wrap: Callable[[Tensor], object]) -> None:
+            super().__init__()
+            self.layer, self.wrap = nn.Linear(3, 2), wrap
+
+        def forward(self, inputs: Tensor) -> object:
+            return self.wrap(self.layer(inputs))
+
+    inputs = torch.randn(4, 3, generator=generator())
+    output = Wrapped(lambda hidden: SimpleNamespace(last_hidden_state=hidden))
+    assert torch.equal(snapshot(output)(inputs), snapshot(output, "layer")(inputs))
+    with pytest.raises(TypeError, match="the model returns a dict, not a tensor: name a layer that returns one"):
+        snapshot(Wrapped(lambda hidden: {"hidden": hidden}))(inputs)
 
 
 def test_bad_requests_are_refused() -> None:

@@ -147,14 +147,24 @@ def snapshot(model: nn.Module, layer: str | None = None, *, batch_size: int = 10
     """A frozen copy of the model as it is now: a function from inputs to the output of ``layer`` (or the model's).
 
     The copy is in evaluation mode; training the original afterwards does not change it. Where a layer returns a tuple
-    (a transformer block), its first entry counts; where it runs several times, the last run counts.
+    (a transformer block), its first entry counts, and of a Hugging Face output its last hidden state; where it runs
+    several times, the last run counts.
     """
     frozen = copy.deepcopy(model).eval().requires_grad_(False)
     modules = dict(frozen.named_modules(remove_duplicate=False))
     if layer is not None and layer not in modules:
         raise ValueError(f"the model has no layer {layer!r}; it has {', '.join(name for name in modules if name)}")
-    seen: list[Any] = []
-    modules[layer or ""].register_forward_hook(lambda module, inputs, output: seen.append(output))
+    seen: list[Tensor] = []
+
+    def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+        value = output[0] if isinstance(output, tuple) else getattr(output, "last_hidden_state", output)
+        if not isinstance(value, Tensor):
+            where = f"layer {layer!r}" if layer else "the model"
+            raise TypeError(f"{where} returns a {type(value).__name__}, not a tensor: name a layer that returns one")
+        # A copy: the next layer may be an activation that works in place.
+        seen[:] = [value.clone()]
+
+    modules[layer or ""].register_forward_hook(keep)
 
     def features(inputs: Tensor) -> Tensor:
         parts = []
@@ -164,7 +174,7 @@ def snapshot(model: nn.Module, layer: str | None = None, *, batch_size: int = 10
                 frozen(part)
                 if not seen:
                     raise ValueError(f"the model never ran its layer {layer!r} on these inputs")
-                parts.append(seen[-1][0] if isinstance(seen[-1], tuple) else seen[-1])
+                parts.append(seen[-1])
         seen.clear()
         return torch.cat(parts)
 

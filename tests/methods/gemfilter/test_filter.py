@@ -1,5 +1,6 @@
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -256,6 +257,9 @@ def test_bad_models_and_prompts_are_refused(llama, ids, make_model):
         chosen.select(llama, inputs_embeds=torch.zeros(1, 4, 64))
     with pytest.raises(ValueError, match="integers of shape"):
         chosen.select(llama, torch.zeros(1, 4))
+    for text in ("some words", ["some words"], [["some", "words"]]):
+        with pytest.raises(TypeError, match="takes token ids, not text"):
+            chosen.select(llama, text)
     with pytest.raises(ValueError, match="no real token"):
         chosen.select(llama, ids, attention_mask=torch.zeros_like(ids))
     with pytest.raises(ValueError, match="attention_mask has shape"):
@@ -357,6 +361,19 @@ def test_a_length_in_the_models_own_configuration_counts_the_whole_prompt(llama,
 def test_options_of_the_wrong_kind_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         GemFilter(layer=2, **options)
+
+
+def test_numpys_integers_are_integers(llama, ids):
+    chosen = GemFilter(layer=np.int64(2), keep=np.int32(8))
+    assert (type(chosen.layer), type(chosen.keep)) == (int, int)
+    assert chosen == GemFilter(layer=2, keep=8)
+
+
+@pytest.mark.parametrize("rule", ["logits", "softmax", "window"])
+def test_filtering_works_under_autocast(llama, ids, rule):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        kept = GemFilter(layer=2, keep=16, rule=rule).select(llama, ids).kept()
+    assert len(set(kept) & set(GemFilter(layer=2, keep=16, rule=rule).select(llama, ids).kept())) >= 12
 
 
 def test_a_model_in_two_places_is_refused(llama, ids):

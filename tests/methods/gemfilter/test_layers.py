@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 
@@ -96,6 +98,17 @@ def test_a_choice_is_remembered_per_model_and_settings(model, tokenizer, monkeyp
         choose_filter_layer(other, tokenizer, keep=24, length=120, prompts=4)
     with pytest.raises(ZeroDivisionError):
         choose_filter_layer(model, tokenizer, keep=24, length=120, prompts=4, remember=False)
+    for change in ({"chat_template": "<turn>"}, {"get_vocab": lambda: {"word": 3}}):
+        another = copy.deepcopy(tokenizer)
+        vars(another).update(change)
+        with pytest.raises(ZeroDivisionError):
+            choose_filter_layer(model, another, keep=24, length=120, prompts=4)
+    for name in ("model.layers.1.mlp.up_proj.weight", "model.layers.0.self_attn.v_proj.weight", "model.norm.weight"):
+        tuned = copy.deepcopy(model)
+        with torch.no_grad():
+            tuned.get_parameter(name).add_(0.01)
+        with pytest.raises(ZeroDivisionError):
+            choose_filter_layer(tuned, tokenizer, keep=24, length=120, prompts=4)
     for file in tmp_path.rglob("*.json"):
         file.write_text("{")
     with pytest.raises(ZeroDivisionError):

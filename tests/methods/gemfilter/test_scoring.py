@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.methods.gemfilter.scoring import attention_rows, best_positions, logit_scores, pool, token_scores
+from assay.methods.gemfilter.scoring import RULES, attention_rows, best_positions, logit_scores, pool, token_scores
 
 
 def draw(seed: int, *shape: int) -> torch.Tensor:
@@ -86,3 +86,13 @@ def test_forced_positions_are_in_and_count():
     assert best_positions(scores, 4, keep_first=1, keep_last=1).tolist() == [0, 7, 8, 9]
     assert best_positions(-scores, 4, keep_last=2).tolist() == [0, 1, 8, 9]
     assert best_positions(scores, 10, keep_first=3, keep_last=20).tolist() == list(range(10))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_scores_are_in_float32_under_autocast(rule):
+    generator = torch.Generator().manual_seed(0)
+    queries = torch.randn(4, 3, 8, generator=generator)
+    keys = torch.randn(2, 30, 8, generator=generator)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = token_scores(rule, queries, keys, 0.3)
+    assert torch.equal(scores, token_scores(rule, queries, keys, 0.3))

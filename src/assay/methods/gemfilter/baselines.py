@@ -139,7 +139,7 @@ class _Recent(Compression):
     def __post_init__(self) -> None:
         for name in ("keep", "window", "kernel", "block"):
             if hasattr(self, name):
-                whole_number(name, getattr(self, name), 1)
+                object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
         if self.keep <= self.window:
             raise ValueError(f"keep = {self.keep} must exceed the window of {self.window} recent tokens")
 

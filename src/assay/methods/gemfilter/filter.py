@@ -7,6 +7,7 @@ pass 2 is ordinary generation on the best ``keep`` tokens in their original orde
 from __future__ import annotations
 
 import copy
+import numbers
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -95,7 +96,8 @@ class GemFilter:
         for name in ("layer", "keep", "kernel", "window", "keep_first", "keep_last", "mlp_chunk"):
             value = getattr(self, name)
             if (name, value) not in (("layer", "auto"), ("mlp_chunk", None)):
-                whole_number(name, value, 0 if name in ("layer", "keep_first", "keep_last") else 1)
+                least = 0 if name in ("layer", "keep_first", "keep_last") else 1
+                object.__setattr__(self, name, whole_number(name, value, least))
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(RULES)}, not {self.rule!r}")
         if self.pooling not in POOLINGS:
@@ -264,12 +266,13 @@ def _without_dropped(kwargs: dict[str, Any], dropped: int, usual: Any) -> dict[s
     return kwargs
 
 
-def whole_number(name: str, value: Any, least: int) -> None:
-    """Refuse what is not an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int):
+def whole_number(name: str, value: Any, least: int) -> int:
+    """``value`` as Python's integer, which numpy's become; what is none of at least ``least`` is refused."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ValueError(f"{name} must be an integer, not {value!r}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, not {value}")
+    return int(value)
 
 
 def _selection(prompt: Prompt, chosen: list[Tensor], scores: Tensor | None, seconds: float) -> Selection:

@@ -156,9 +156,9 @@ def choose_filter_layer(
 
     Half of the prompts choose, the other half say how far the choice can be trusted. A layer qualifies when the lower
     end of a 95 % interval of its mean recall does: among many layers and rules the best of a few prompts is otherwise
-    often luck. ``length`` is that of the
-    prompts: eight times ``keep`` unless the model's context is shorter. Of two rules that reach it at the same layer
-    the earlier in ``rules`` wins. The choice is remembered in the cache folder, per model and settings.
+    often luck. ``length`` is that of the prompts: eight times ``keep`` unless the model's context is shorter. Of two
+    rules that reach it at the same layer the earlier in ``rules`` wins. The choice is remembered in the cache folder,
+    per model, tokenizer and settings.
     """
     if prompts < 4:
         raise ValueError(f"a choice needs at least 4 needle prompts, not {prompts}")
@@ -167,7 +167,7 @@ def choose_filter_layer(
         raise ValueError(f"prompts of {length} tokens have nothing to filter at keep = {keep}: give a longer length")
     settings = {"keep": keep, "length": length, "prompts": prompts, "rules": list(rules), "reliability": reliability,
                 "seed": seed, "base": asdict(base) if base else None}  # fmt: skip
-    known = _Remembered(model, settings)
+    known = _Remembered(model, tokenizer, settings)
     if remember and (choice := known.read()) is not None:
         return choice
     depths = [(i + 0.5) / prompts for i in range(prompts)]
@@ -223,8 +223,8 @@ def _lower_end(recall: Tensor) -> Tensor:
 class _Remembered:
     """Choices on disk, one small file per model and settings."""
 
-    def __init__(self, model: nn.Module, settings: dict[str, Any]) -> None:
-        text = json.dumps([fingerprint(model), settings], sort_keys=True, default=str)
+    def __init__(self, model: nn.Module, tokenizer: Any, settings: dict[str, Any]) -> None:
+        text = json.dumps([fingerprint(model), _words(tokenizer), settings], sort_keys=True, default=str)
         name = hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
         self.path: Path = cache_folder() / "filter_layers" / f"{name}.json"
 
@@ -244,10 +244,20 @@ class _Remembered:
 
 
 def fingerprint(model: nn.Module) -> str:
-    """Tells models apart: configuration, and a sample of the weights of every layer."""
+    """Tells models apart: configuration, and numbers from all over every parameter, so that training any part shows."""
     config: Any = model.config
     digest = hashlib.blake2b(config.to_json_string(use_diff=False).encode(), digest_size=12)
-    for attention in attentions_of(model):
-        weight = next(attention.parameters()).detach().flatten()[:64]
-        digest.update(weight.float().cpu().numpy().tobytes())
+    for name, parameter in model.named_parameters():
+        flat = parameter.detach().flatten()
+        places = torch.linspace(0, max(len(flat) - 1, 0), min(len(flat), 64), dtype=torch.float64).round().long()
+        digest.update(name.encode() + flat[places.to(flat.device)].float().cpu().numpy().tobytes())
     return digest.hexdigest()
+
+
+def _words(tokenizer: Any) -> str:
+    """Tells tokenizers apart: the prompts that measured a layer are made of its tokens."""
+    parts = [type(tokenizer).__name__, getattr(tokenizer, "chat_template", None)]
+    if hasattr(tokenizer, "get_vocab"):
+        parts.append(sorted(tokenizer.get_vocab().items()))
+    text = json.dumps(parts, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

@@ -18,7 +18,8 @@ def logit_scores(query: Tensor, keys: Tensor) -> Tensor:
     keys; long prompts are scored in blocks, in float32 whatever the model's dtype.
     """
     grouped = query.reshape(keys.shape[0], -1, query.shape[-1]).float().sum(dim=1)
-    blocks = [torch.einsum("gd,gnd->n", grouped, block.float()) for block in torch.split(keys, _BLOCK, dim=1)]
+    with torch.autocast(keys.device.type, enabled=False):
+        blocks = [torch.einsum("gd,gnd->n", grouped, block.float()) for block in torch.split(keys, _BLOCK, dim=1)]
     return torch.cat(blocks)
 
 
@@ -36,7 +37,8 @@ def causal_logits(queries: Tensor, keys: Tensor, scaling: float, last: int | Non
     n, rows = keys.shape[1], queries.shape[1]
     last = n - 1 if last is None else last
     grouped = queries.reshape(keys.shape[0], -1, queries.shape[-1]).float() * scaling
-    blocks = [grouped @ block.float().transpose(1, 2) for block in torch.split(keys, _BLOCK, dim=1)]
+    with torch.autocast(keys.device.type, enabled=False):
+        blocks = [grouped @ block.float().transpose(1, 2) for block in torch.split(keys, _BLOCK, dim=1)]
     logits = (blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=-1)).reshape(-1, rows, n)
     first = last - rows + 1
     if rows > 1 or last < n - 1:
