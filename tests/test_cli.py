@@ -234,7 +234,7 @@ def test_an_unwritable_runs_folder(assay, tmp_path, where):
 
 def test_claims_without_runs(assay, tmp_path, stored):
     options = ("--studies", OUTSIDE, "--runs")
-    assert_refused(assay, "claims", *options, str(tmp_path), says="no runs are stored in")
+    assert_refused(assay, "claims", *options, str(tmp_path), says="no runs of known studies are stored in")
     assert_refused(assay, "claims", "coin", *options, str(tmp_path), says="no run of 'coin' is stored in")
     assert_refused(assay, "claims", "nosuch", *options, str(stored[0]), says="unknown study 'nosuch'")
     assert_refused(assay, "claims", "--preset", "big", *options, str(stored[0]), says="unknown preset 'big'")
@@ -296,15 +296,44 @@ def test_a_run_and_another_preset_contradict_each_other(assay, stored):
 def test_claims_are_saved_for_a_preset_as_it_is_and_nothing_else(assay, runs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     where = ("--studies", OUTSIDE, "--runs", str(runs))
+    assert_refused(assay, "claims", "--save", *where, says="the preset smoke only shows that everything runs")
+    assert assay("run", "coin", "--json", *where)[0] == 0
     status, _, err = assay("claims", "--save", "--json", *where)
-    assert (status, "wrote results/coin.smoke.json" in err) == (0, True)
-    summary = json.loads((tmp_path / "results" / "coin.smoke.json").read_text())
-    assert (summary["seeds"], len(summary["claims"])) == (4, 2)
-    assert {"commit", "params", "unit_seconds"} <= set(summary)
+    assert (status, "wrote results/coin.laptop.json" in err) == (0, True)
+    summary = json.loads((tmp_path / "results" / "coin.laptop.json").read_text())
+    assert (summary["seeds"], len(summary["claims"])) == (8, 2)
+    assert {"commit", "code", "params", "unit_seconds"} <= set(summary)
     before = contents(tmp_path / "results")
-    assert assay("run", "coin", "--preset", "smoke", "--set", "bias=0.9", "--json", *where)[0] == 0
+    assert assay("run", "coin", "--set", "bias=0.9", "--json", *where)[0] == 0
     assert_refused(assay, "claims", "--save", *where, says="is not saved, because it had --set bias=0.9")
     assert contents(tmp_path / "results") == before
+    assert "coin, preset laptop with bias=0.9, run " in assay("claims", *where)[1]
+
+
+def test_code_that_changed_after_a_run_is_pointed_out(assay, runs, monkeypatch):
+    monkeypatch.setattr("assay.lab.results.code_version", lambda module: "of another day")
+    status, _, err = assay("claims", "--studies", OUTSIDE, "--runs", str(runs))
+    assert (status, err) == (0, "assay: the code of coin has changed since this run; run it again\n")
+
+
+def test_an_override_that_reaches_nothing_is_pointed_out(assay, tmp_path):
+    where = ("--preset", "smoke", "--json", "--studies", FIXTURES, "--runs", str(tmp_path))
+    status, _, err = assay("run", "choosy", "--arms", "linear", "--set", "width=9", "--set", "dim=5", *where)
+    said = "assay: --set width=9 changes nothing that choosy computes here: no arm of it reads this parameter"
+    assert (status, err.count("changes nothing")) == (0, 1)
+    assert said in err
+
+
+def test_runs_of_own_studies_are_not_called_absent(assay, runs):
+    assert_refused(assay, "claims", "--runs", str(runs), says="(those of coin need --studies)")
+
+
+def test_list_tells_what_can_be_asked_of_a_study(assay):
+    status, out, _ = assay("list", "coin", "--studies", OUTSIDE)
+    assert status == 0
+    for word in ("A biased coin", "tossed", "probability of heads", "100000", "few", "tosses=20", "C1"):
+        assert word in out
+    assert_refused(assay, "list", "coins", "--studies", OUTSIDE, says="unknown study 'coins'")
 
 
 def test_a_benchmark_that_cannot_be_saved_says_so(tmp_path):

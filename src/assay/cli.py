@@ -64,11 +64,21 @@ def main() -> None:
 
 
 @app.command("list")
-def list_studies(studies: Outside = None, as_json: Json = False) -> None:
-    """Studies with their question, claims and cost per preset."""
+def list_studies(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[STUDY...]", help="Arms, parameters, settings and claims of these."),
+    ] = None,
+    studies: Outside = None,
+    as_json: Json = False,
+) -> None:
+    """Studies with their question, claims and cost per preset; of named ones everything that can be asked of them."""
     from assay.lab import discovery
+    from assay.lab.console import study_tables
 
-    found = discovery.studies(_folder(studies)).values()
+    outside = _folder(studies)
+    known = [discovery.find(name, outside) for name in names] if names else discovery.studies(outside).values()
+    found = list(known)
     if as_json:
         rows = [
             {
@@ -83,6 +93,12 @@ def list_studies(studies: Outside = None, as_json: Json = False) -> None:
             for study in found
         ]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    if names:
+        for study in found:
+            _out.print(f"{study.name}: {study.title}", f"{study.question} ({study.source})", sep="\n", markup=False)
+            for shown in study_tables(study):
+                _out.print(shown)
         return
     table = Table("study", "question", "claims", "smoke", "laptop", "paper")
     for study in found:
@@ -110,7 +126,7 @@ def run(
     from assay.lab import discovery
     from assay.lab.backends import name_device
     from assay.lab.params import parse_overrides
-    from assay.lab.plan import Request, make_plan
+    from assay.lab.plan import Request, idle_overrides, make_plan
     from assay.lab.runner import Options
     from assay.lab.store import Store
 
@@ -124,6 +140,11 @@ def run(
     request = Request(preset, parse_overrides(sets or []), seeds, arms, name_device(device))
     chosen = discovery.studies(outside).values() if names == ["all"] else [discovery.find(n, outside) for n in names]
     plans = [make_plan(study, request, Store(runs, study.name).whole) for study in chosen]
+    for plan in plans:
+        for name in idle_overrides(plan.study, request):
+            given = f"--set {name}={request.overrides[name]}"
+            why = "no arm of it reads this parameter, or its settings fix it"
+            print(f"assay: {given} changes nothing that {plan.study.name} computes here: {why}", file=sys.stderr)
     options = Options(jobs, backend, address, outside)
     documents = [_run_one(plan, runs, options, quiet=as_json) for plan in plans]
     if as_json:
@@ -147,7 +168,7 @@ def _run_one(plan: Any, runs: Path, options: Any, *, quiet: bool) -> dict[str, A
     found = results.findings(store, study, outcome.manifest)
     manifest = outcome.manifest
     if not quiet:
-        _out.print(verdict_table(found, f"{study.name}, preset {manifest['preset']}"))
+        _out.print(verdict_table(found, results.heading(study, manifest)))
         counts = Counter(finding.judgement.verdict for finding in found)
         tally = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         done = f"{outcome.computed} units computed, {outcome.reused} reused, {manifest['seconds']:.1f} s"
@@ -189,11 +210,13 @@ def claims(
         if missing := results.incomplete(store, manifest):
             total = len(manifest["units"])
             print(f"assay: {missing} of {total} units of {study.name} are not stored yet", file=sys.stderr)
+        if results.code_changed(study, manifest):
+            print(f"assay: the code of {study.name} has changed since this run; run it again", file=sys.stderr)
         if save:
             path = results.save_summary(Path("results"), store, study, manifest, found)
             print(f"assay: wrote {path}", file=sys.stderr)
         if not as_json:
-            _out.print(verdict_table(found, f"{study.name}, preset {manifest['preset']}, run {manifest['id']}"))
+            _out.print(verdict_table(found, f"{results.heading(study, manifest)}, run {manifest['id']}"))
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
 
@@ -260,7 +283,10 @@ def _stored_runs(
     else:
         wanted = [study for study in known.values() if Store(runs, study.name).manifest_ids()]
         if not wanted:
-            raise UserError(f"no runs are stored in {runs}; start one with: assay run {next(iter(known), 'STUDY')}")
+            others = sorted(path.name for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+            own = f" (those of {', '.join(others)} need --studies)" if others and not studies else ""
+            start = f"assay run {next(iter(known), 'STUDY')}"
+            raise UserError(f"no runs of known studies are stored in {runs}{own}; start one with: {start}")
         if preset is not None and run_id is None:
             wanted = _with_preset(wanted, runs, preset)
     if run_id is not None and len(wanted) != 1:

@@ -92,6 +92,13 @@ def test_a_value_that_is_not_finite_decides_nothing_with_few_seeds():
     assert judged_every([math.nan, 1, 1], seeds=3, low=0).reason == "a value is not finite"
 
 
+def test_what_every_allows_is_what_is_drawn():
+    judgement = judged_every([1.05, 1, 1], low=0, high=1, tolerance=0.1)
+    assert judgement.verdict == "holds"
+    assert judgement.region is not None
+    assert judgement.region.contains(judgement.low, judgement.high)
+
+
 def test_every_counts_seeds_and_not_rows():
     assert judged_every([5] * 100, seeds=2, low=0).verdict == "undecided"
     assert judged_every([5] * 100, seeds=3, low=0).verdict == "holds"

@@ -127,3 +127,16 @@ def test_every_python_gives_the_same_version(tmp_path):
         """async def f(a, *b, c=f"{1!r:>3}"):\n    pass\n\nclass A(list):\n    x: int = 1\n    def g(self): ...\n"""
     )
     assert _tree(path) == "5fe1af3b05c27fb0dc39b8c7"
+
+
+def test_code_beside_the_study_counts(coin_copy, outside_folder):
+    """A folder of studies may share rooms."""
+    original = (outside_folder / "coin" / "study.py").read_text()
+
+    def of(text: str) -> str:
+        imported = original.replace("from assay import lab\n", "from assay import lab\n\nfrom ..common import SCALE\n")
+        folder = coin_copy(study=imported)
+        (folder / "common.py").write_text(text)
+        return code_version(discovery.find("coin", str(folder)).module)
+
+    assert of("SCALE = 1\n") == of("SCALE = 1  # wherever the folder lies\n") != of("SCALE = 2\n")

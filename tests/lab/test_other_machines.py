@@ -8,7 +8,8 @@ import shutil
 
 import pytest
 
-from assay.lab import UserError, results
+from assay.lab import UserError, chunks, results
+from assay.lab.requirements import _fingerprint
 from assay.lab.store import Payload
 
 
@@ -34,13 +35,15 @@ def test_stored_units_need_no_gpu(bench, monkeypatch, tmp_path):
         bench.run("choosy", device="cuda")
     assert not bench.runs.exists()
 
+    monkeypatch.setitem(chunks._BUDGET, "cuda", chunks._BUDGET["cpu"])
     store = bench.store("choosy")
-    here = bench.run("choosy")
-    for near, far in zip(bench.plan("choosy").units, bench.plan("choosy", device="cuda").units, strict=True):
+    here = bench.run("choosy", preset="laptop")
+    plans = [bench.plan("choosy", preset="laptop", device=device).units for device in ("cpu", "cuda")]
+    for near, far in zip(*plans, strict=True):
         assert near.label == far.label
         unit = store.read(near.key, arrays=True)
         store.write(far.key, Payload.pack(unit.frame, unit.arrays, {**unit.meta, "machine": "A GPU", "versions": "1"}))
-    there = bench.run("choosy", device="cuda")
+    there = bench.run("choosy", preset="laptop", device="cuda")
     assert (there.computed, there.reused) == (0, here.computed)
     study = bench.study("choosy")
     path = results.save_summary(tmp_path, store, study, there.manifest, [])
@@ -49,14 +52,37 @@ def test_stored_units_need_no_gpu(bench, monkeypatch, tmp_path):
 
     shutil.rmtree(store.units / there.manifest["units"][0]["key"])
     with pytest.raises(UserError, match="has no GPU"):
-        bench.run("choosy", device="cuda")
+        bench.run("choosy", preset="laptop", device="cuda")
 
 
 def test_a_summary_names_every_machine(bench, tmp_path):
-    manifest = bench.run("choosy").manifest
+    manifest = bench.run("choosy", preset="laptop").manifest
     store = bench.store("choosy")
     first = manifest["units"][0]["key"]
     unit = store.read(first, arrays=True)
     store.write(first, Payload.pack(unit.frame, unit.arrays, {**unit.meta, "machine": "Elsewhere"}))
     path = results.save_summary(tmp_path, store, bench.study("choosy"), manifest, [])
     assert json.loads(path.read_text())["machine"] == f"Elsewhere; {unit.meta['machine']}"
+
+
+def test_exchanged_data_are_noticed(bench, monkeypatch, tmp_path):
+    folder = tmp_path / "data" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "train-0.parquet").write_bytes(b"one")
+    monkeypatch.setenv("ASSAY_DATA", str(tmp_path / "data"))
+    arm = bench.study("choosy").arms["double"]
+    monkeypatch.setitem(bench.study("choosy").arms, "double", dataclasses.replace(arm, needs="data:tiny"))
+    monkeypatch.setattr("assay.lab.requirements.obtainable", lambda name: None)
+
+    def run():
+        _fingerprint.cache_clear()  # a run begins in a process of its own
+        result = bench.run("choosy", arms="double")
+        return result.computed, result.reused
+
+    assert run() == (1, 0)
+    assert run() == (0, 1)
+    (folder / "train-0.parquet").write_bytes(b"two")
+    assert run() == (1, 0)
+    assert "was computed from other files of tiny; it is computed again" in bench.progress.said[0]
+    (folder / "train-0.parquet").unlink()  # where the set is absent there is nothing to compare
+    assert run() == (0, 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import platform
 import re
@@ -298,42 +297,6 @@ def test_backends_and_devices_are_checked_before_anything_is_written(bench, monk
         pick_device("cuda")
     with pytest.raises(UserError, match="unknown device 'tpu'"):
         pick_device("tpu")
-
-
-def test_a_summary_is_written_from_a_run(bench, tmp_path):
-    manifest = bench.run("choosy").manifest
-    store, study = bench.store("choosy"), bench.study("choosy")
-    found = results.findings(store, study, manifest)
-    path = results.save_summary(tmp_path / "results", store, study, manifest, found)
-    summary = json.loads(path.read_text())
-    assert path.name == "choosy.smoke.json"
-    assert summary["claims"] == [finding.row() for finding in found]
-    assert (summary["study"], summary["seeds"], summary["computed"]) == ("choosy", 3, 4)
-    assert summary["commit"] == manifest["commit"]
-    seconds = sum(note["seconds"] for note in bench.load("choosy", manifest).notes())
-    assert summary["unit_seconds"] == pytest.approx(seconds, abs=1e-3)
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match="cannot write the summary"):
-        results.save_summary(tmp_path / "file", store, study, manifest, found)
-
-
-def test_only_a_whole_run_of_a_preset_is_saved(bench, tmp_path):
-    store, study = bench.store("choosy"), bench.study("choosy")
-
-    def refused(manifest, why):
-        with pytest.raises(UserError, match=f"is not saved, because {why}"):
-            results.save_summary(tmp_path / "results", store, study, manifest, [])
-
-    refused(bench.run("choosy", overrides={"dim": "5"}).manifest, "it had --set dim=5;")
-    refused(bench.run("choosy", arms="+extra").manifest, r"it had --arms \+extra;")
-    whole = bench.run("choosy", seeds=4).manifest
-    results.check_quotable(store, study, whole)
-    old = {key: value for key, value in whole.items() if key not in ("asked_arms", "preset_seeds")}
-    results.check_quotable(store, study, old)
-    refused({**old, "arms": ["double"]}, "it had --arms double;")
-    store.discard(whole["units"][0]["key"])
-    refused(whole, "1 of its 4 units are not stored;")
-    assert not (tmp_path / "results").exists()
 
 
 def test_the_manifest_keeps_what_was_asked_for(bench):

@@ -97,7 +97,7 @@ def every(values: np.ndarray[Any, Any], region: Region, *, seeds: int, tolerance
     if not finite:
         return Judgement("fails", criterion, seeds=seeds, reason="a value is not finite", region=region)
     verdict: Verdict = "holds" if all(wide.has(float(value)) for value in values) else "fails"
-    return Judgement(verdict, criterion, worst, low, high, seeds, region=region)
+    return Judgement(verdict, criterion, worst, low, high, seeds, region=wide)
 
 
 def not_run(reason: str) -> Judgement:

@@ -17,13 +17,16 @@ _ALWAYS = ("assay.training.seeds",)
 
 @cache
 def code_version(module: str) -> str:
-    """Hash of ``module`` (a study's ``study.py``) and of everything it imports from the package or its own folder."""
-    package = module.rpartition(".")[0]
+    """Hash of ``module`` (a study's ``study.py``) and of everything it imports from this package or from its own: the
+    folder of ``--studies``, or the package that an entry point names."""
+    package, root = module.rpartition(".")[0], module.partition(".")[0]
     digest = hashlib.blake2b(digest_size=12)
-    for name in sorted(_closure(module, ("assay", package))):
+    for name in sorted(_closure(module, ("assay", root))):
         path = _source(name)
         if path is not None:
-            digest.update(f"{name.removeprefix(package)}:{_tree(path)}\n".encode())
+            # Where the folder lies decides no result.
+            label = name.removeprefix(package) if root == "assay" else name.removeprefix(package).removeprefix(root)
+            digest.update(f"{label}:{_tree(path)}\n".encode())
     return digest.hexdigest()
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from .claims import Finding, Judgement
 from .plan import Unit
+from .study import Study
 
 MARKS = {"holds": ("✓", "green"), "fails": ("✗", "red"), "undecided": ("?", "yellow"), "not run": ("–", "dim")}
 
@@ -98,6 +99,30 @@ def verdict_table(findings: Sequence[Finding], title: str) -> Table:
             str(judgement.seeds or ""),
         )
     return table
+
+
+def study_tables(study: Study) -> list[Table]:
+    """What can be asked of a study: its arms for ``--arms``, its parameters and settings for ``--set``, its claims."""
+    arms = Table("arm", "what it does", "parameters", title="arms", title_justify="left")
+    for arm in study.arms.values():
+        usual = "" if arm.name in study.usual_arms("laptop") else " (only when asked for)"
+        arms.add_row(arm.name, Text(arm.description + usual), Text(", ".join(arm.uses) if arm.uses else "all"))
+    presets = {name: study.resolve(name, {}).model_dump(mode="json") for name in study.presets}
+    parameters = Table("parameter", *presets, "meaning", title="parameters", title_justify="left")
+    for name, described in study.model.model_fields.items():
+        values = [_brief(chosen[name]) for chosen in presets.values()]
+        parameters.add_row(name, *(Text(value) for value in values), Text(described.description or ""))
+    settings = Table("setting", "fixes", title="settings", title_justify="left")
+    for name, fixed in study.settings.items():
+        settings.add_row(name, Text(", ".join(f"{parameter}={_brief(value)}" for parameter, value in fixed.items())))
+    claims = Table("claim", "statement", "source", title="claims", title_justify="left")
+    for claim in study.claims.values():
+        claims.add_row(claim.id, Text(claim.statement), Text(claim.source))
+    return [table for table in (arms, parameters, settings, claims) if table.row_count]
+
+
+def _brief(value: object) -> str:
+    return ", ".join(_brief(part) for part in value) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _criterion(judgement: Judgement) -> str:

@@ -25,7 +25,9 @@ from .discovery import find
 from .params import ParamsView
 from .plan import Unit
 from .recorder import Recorder
+from .requirements import data_fingerprints
 from .store import Payload
+from .study import Study
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def execute(unit: Unit, outside: str | None, watch: Callable[[str, float], None]
         recorder = measure(unit, outside, watch)
         seconds = time.perf_counter() - started
         frame = recorder.frame().with_columns(arm=pl.lit(unit.arm))
-        payload = Payload.pack(frame, recorder.arrays, _meta(unit, recorder.notes, seconds))
+        payload = Payload.pack(frame, recorder.arrays, _meta(unit, outside, recorder.notes, seconds))
     except Exception as error:
         seconds = time.perf_counter() - started
         message = f"{type(error).__name__}: {error}"
@@ -72,7 +74,12 @@ def measure(unit: Unit, outside: str | None, watch: Callable[[str, float], None]
     return recorder
 
 
-def _meta(unit: Unit, notes: dict[str, Any], seconds: float) -> dict[str, Any]:
+def data_of(study: Study, unit: Unit) -> dict[str, str]:
+    """The data sets that the unit's arm reads, each with a hash of its files as they are here."""
+    return data_fingerprints(study.arms[unit.arm].requirements(study.model(**unit.params)))
+
+
+def _meta(unit: Unit, outside: str | None, notes: dict[str, Any], seconds: float) -> dict[str, Any]:
     return {
         "study": unit.study,
         "arm": unit.arm,
@@ -82,6 +89,7 @@ def _meta(unit: Unit, notes: dict[str, Any], seconds: float) -> dict[str, Any]:
         "device": unit.device,
         "dtype": unit.dtype,
         "notes": notes,
+        "data": data_of(find(unit.study, outside), unit),
         "seconds": round(seconds, 3),
         **environment(unit.device),
     }
@@ -116,11 +124,16 @@ def _processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 def _commit(here: Path = Path(__file__).parent) -> str:
     """The commit of the checkout that the package lies in, when that is a checkout of this project."""
-    command = ["git", "-C", str(here), "rev-parse", "--show-toplevel", "HEAD"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-        top, commit = answer.stdout.splitlines()
+        top, commit = _git(here, "rev-parse", "--show-toplevel", "HEAD").splitlines()
         project = tomllib.loads((Path(top) / "pyproject.toml").read_text())
+        if _git(here, "status", "--porcelain", "--", str(here.parent)):
+            commit += " with changes"
     except (OSError, subprocess.SubprocessError, ValueError):
         return "not a checkout"
     return commit if project.get("project", {}).get("name") == "assay" else "not a checkout"
+
+
+def _git(folder: Path, *words: str) -> str:
+    answer = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5, check=True)
+    return answer.stdout

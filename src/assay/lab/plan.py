@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .chunks import chunk_size, chunks
@@ -83,6 +83,25 @@ def make_plan(study: Study, request: Request, stored: Callable[[str], bool] = la
             units += mine
     # A grid may name a point twice; one address is one unit.
     return Plan(study, request, list({unit.key: unit for unit in units}.values()), skipped)
+
+
+def idle_overrides(study: Study, request: Request) -> list[str]:
+    """Overrides that change a parameter and yet no unit: no arm of the plan reads it, or settings fix it."""
+    idle = []
+    for name in request.overrides:
+        fewer = replace(request, overrides={n: v for n, v in request.overrides.items() if n != name})
+        try:
+            changed = study.resolve(request.preset, request.overrides) != study.resolve(request.preset, fewer.overrides)
+            same = _keys(study, request) == _keys(study, fewer)
+        except UserError:  # without it the others do not go together, so it does something
+            continue
+        if changed and same:
+            idle.append(name)
+    return idle
+
+
+def _keys(study: Study, request: Request) -> list[str]:
+    return [unit.key for unit in make_plan(study, request, lambda key: True).units]
 
 
 def _units(study: Study, arm: Arm, point: dict[str, Any], params: Params, count: int, device: str) -> list[Unit]:

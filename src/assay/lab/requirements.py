@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import os
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 
 from assay.data.images import obtainable
 
@@ -36,6 +40,24 @@ def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
         else:
             raise ValueError(f"unknown requirement '{need}'")
     return None
+
+
+def data_fingerprints(needs: str | Iterable[str]) -> dict[str, str]:
+    """A hash of the files of every data set among the needs that lies under ``$ASSAY_DATA``."""
+    names = [need.partition(":")[2] for need in ([needs] if isinstance(needs, str) else needs) if need[:5] == "data:"]
+    found = {name: _fingerprint(Path(os.environ.get("ASSAY_DATA", "")) / name) for name in names}
+    return {name: hashed for name, hashed in found.items() if hashed}
+
+
+@cache
+def _fingerprint(folder: Path) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    files = sorted(folder.glob("*.parquet")) if "ASSAY_DATA" in os.environ else []
+    for path in files:
+        digest.update(f"{path.name}\n".encode())
+        with path.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "blake2b").digest())
+    return digest.hexdigest() if files else ""
 
 
 def _absent_model(name: str) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from .claims import Finding
+from .code_version import code_version
 from .errors import NotMeasured, UserError
 from .measurements import Measurements
 from .params import Params, build
@@ -29,9 +30,9 @@ def pick_manifest(store: Store, study: str, *, preset: str | None, run: str | No
         return named
     manifest = store.newest(preset)
     if manifest is None:
-        what = f" with preset {preset}" if preset else ""
+        what, option = (f" with preset {preset}", f" --preset {preset}") if preset else ("", "")
         where = store.root.parent
-        raise UserError(f"no run of '{study}'{what} is stored in {where}; start one with: assay run {study}")
+        raise UserError(f"no run of '{study}'{what} is stored in {where}; start one with: assay run {study}{option}")
     return manifest
 
 
@@ -117,14 +118,36 @@ def asked_arms(study: Study, manifest: Mapping[str, Any]) -> str | None:
     )
 
 
-def check_quotable(store: Store, study: Study, manifest: Mapping[str, Any]) -> None:
-    """README and docs quote summaries as what a preset gives, so a run of anything else is refused."""
-    arms, missing = asked_arms(study, manifest), incomplete(store, manifest)
-    why = ""
+def heading(study: Study, manifest: Mapping[str, Any]) -> str:
+    """A run in words: its study and preset, and whatever it had that the preset does not say."""
+    parts = [f"{study.name}, preset {manifest['preset']}"]
     if manifest["set"]:
+        parts.append("with " + ", ".join(f"{name}={value}" for name, value in manifest["set"].items()))
+    if arms := asked_arms(study, manifest):
+        parts.append(f"--arms {arms}")
+    if seeds := asked_seeds(study, manifest):
+        parts.append(f"--seeds {seeds}")
+    return " ".join(parts)
+
+
+def code_changed(study: Study, manifest: Mapping[str, Any]) -> bool:
+    """Whether the study's code is no longer that of the run, so that its numbers may not be what it gives by now."""
+    return bool(manifest.get("code", "")) and manifest["code"] != code_version(study.module)
+
+
+def check_quotable(store: Store, study: Study, manifest: Mapping[str, Any]) -> None:
+    """README and docs quote summaries as what a preset gives, so a run of anything else is refused. Some of its arms
+    are a part of it, which is saved under a name that says which."""
+    missing, seeds = incomplete(store, manifest), asked_seeds(study, manifest)
+    why = ""
+    if manifest["preset"] == "smoke":
+        why = "the preset smoke only shows that everything runs"
+    elif manifest["set"]:
         why = f"it had --set {' '.join(f'{name}={value}' for name, value in manifest['set'].items())}"
-    elif arms:
-        why = f"it had --arms {arms}"
+    elif seeds and seeds < study.preset(manifest["preset"]).seeds:
+        why = f"it had --seeds {seeds}, fewer than the preset"
+    elif code_changed(study, manifest):
+        why = "the study's code has changed since"
     elif missing:
         why = f"{missing} of its {len(manifest['units'])} units are not stored"
     if why:
@@ -135,6 +158,9 @@ def check_quotable(store: Store, study: Study, manifest: Mapping[str, Any]) -> N
 def save_summary(folder: Path, store: Store, study: Study, manifest: Mapping[str, Any], found: list[Finding]) -> Path:
     """Write the small JSON under results/ from which README and docs make their tables."""
     check_quotable(store, study, manifest)
+    arms = asked_arms(study, manifest)
+    part = "." + "+".join(sorted(word.strip() for word in arms.split(","))) if arms else ""
+    judged = [finding.row() for finding in found if not part or finding.judgement.verdict != "not run"]
     metas = [store.read(unit["key"]).meta for unit in manifest["units"]]
     spent = sum(meta["seconds"] for meta in metas)
     summary = {
@@ -142,15 +168,17 @@ def save_summary(folder: Path, store: Store, study: Study, manifest: Mapping[str
         # Where the units were computed: a run may join units of several machines.
         **{key: "; ".join(dict.fromkeys(meta[key] for meta in metas)) for key in ("versions", "machine")},
         "commit": manifest["commit"],
+        "code": manifest.get("code", ""),
         "seeds": seeds_used(manifest),
         "started": manifest["started"],
         "seconds": manifest.get("seconds"),
         "unit_seconds": round(spent, 3),
         "computed": manifest.get("computed"),
         "reused": manifest.get("reused"),
-        "claims": [finding.row() for finding in found],
+        **({"arms": manifest["arms"]} if part else {}),
+        "claims": judged,
     }
-    path = folder / f"{manifest['study']}.{manifest['preset']}.json"
+    path = folder / f"{manifest['study']}.{manifest['preset']}{part}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")

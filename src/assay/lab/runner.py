@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .backends import check_backend, check_device, default_jobs, has_device, joblib_backend
-from .execute import Outcome, environment, execute
+from .code_version import code_version
+from .execute import Outcome, data_of, environment, execute
 from .plan import Plan, Unit
 from .store import DamagedUnit, Lock, Store
+from .study import Study
 
 # Starting workers costs a few seconds of importing torch each; a plan cheaper than this runs in process.
 _WORTH_WORKERS = 30.0
@@ -89,7 +91,7 @@ def _pass(
             lock = store.try_lock(unit.key, wait=wait)
             if lock is None:
                 held.append(unit)
-            elif _stored(store, unit, progress):
+            elif _stored(store, plan.study, unit, progress):
                 lock.release()
                 result.reused += 1
                 progress.done(unit, stored=True, seconds=0.0)
@@ -146,13 +148,25 @@ def _jobs(plan: Plan, count: int, options: Options) -> int:
     return min(default_jobs(), count) if seconds > _WORTH_WORKERS else 1
 
 
-def _stored(store: Store, unit: Unit, progress: Progress) -> bool:
+def _stored(store: Store, study: Study, unit: Unit, progress: Progress) -> bool:
     try:
-        return store.has(unit.key)
+        if not store.has(unit.key):
+            return False
+        reason = _other_data(store, study, unit)
     except DamagedUnit as damage:
-        progress.say(f"damaged: {damage}; it is computed again")
+        reason = f"damaged: {damage}"
+    if reason:
+        progress.say(f"{reason}; it is computed again")
         store.discard(unit.key)
-        return False
+    return not reason
+
+
+def _other_data(store: Store, study: Study, unit: Unit) -> str:
+    """Why a stored unit is out of date although its address is the same: its data set has been exchanged since."""
+    here = data_of(study, unit)
+    there = store.read(unit.key).meta.get("data", {}) if here else {}
+    changed = [name for name, hashed in here.items() if there.get(name, hashed) != hashed]
+    return f"{unit.label} was computed from other files of {', '.join(changed)}" if changed else ""
 
 
 def _manifest(plan: Plan) -> dict[str, Any]:
@@ -180,5 +194,6 @@ def _manifest(plan: Plan) -> dict[str, Any]:
         ],
         "status": "running",
         "started": now.isoformat(timespec="seconds"),
+        "code": code_version(plan.study.module),
         **environment(request.device),
     }

@@ -168,4 +168,6 @@ def _notices(study: Study, store: Store, manifest: dict[str, Any]) -> list[str]:
     notices += [f"{failure['unit']} failed: {failure['error']}" for failure in manifest.get("failures", [])]
     if _parameters_changed(study, manifest):
         notices.append("The study's parameters have changed since this run; run it again before quoting it.")
+    elif results.code_changed(study, manifest):
+        notices.append("The study's code has changed since this run; run it again before quoting it.")
     return notices

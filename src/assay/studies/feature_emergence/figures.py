@@ -21,9 +21,9 @@ _INPUTS = {"structured": "structured inputs", "uniform": "no structure"}
 @study.figure(
     "accuracy",
     caption="Test accuracy over training with structured inputs and without (mean and 95 % interval over seeds). "
-    "Parity: the network reaches 100 %; the fixed-feature arms stay near two reference lines, the best threshold "
-    "on the count of relevant patterns and a predictor that solves the structured half alone; without structure "
-    "nothing is learned. Interval labels: the NTK catches up, and structure hardly matters.",
+    "What to look for: on parity the network should reach 100 % and the fixed-feature arms stay near two reference "
+    "lines, the best threshold on the count of relevant patterns and a predictor that solves the structured half "
+    "alone; without structure nothing should be learned. On interval labels the NTK should catch up.",
 )
 def accuracy(m: Measurements) -> alt.HConcatChart:
     rows = m.rows("test_accuracy", arm=list(_COMPARED), setting=["parity", "interval"], inputs=list(_INPUTS))

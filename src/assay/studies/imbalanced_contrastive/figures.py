@@ -170,8 +170,7 @@ def heat_map(m: Measurements) -> alt.LayerChart:
 @study.figure(
     "coefficients",
     caption="Rare over frequent coefficients while training goes on, from random weights without pruning; dotted: ε. "
-    "From ε = 0.3 on the printed scaling ε/ε_max is passed through, not reached and kept; at ε = 0.1 the ratio falls "
-    "below it and is still there at the end.",
+    "By the printed scaling every curve should reach its dotted line and stay: look whether it is passed through.",
 )
 def coefficients(m: Measurements) -> alt.LayerChart:
     rows = m.rows("energy_ratio", arm="longer").with_columns(

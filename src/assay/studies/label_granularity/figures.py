@@ -26,9 +26,9 @@ def _log_steps(title: str = "updates") -> Any:
 @study.figure(
     "errors",
     caption="Error on easy samples (common feature present) and on hard ones (common feature missing, faint copies of"
-    " the other superclass' one) over training, mean and interval over seeds. Coarse labels solve the easy "
-    "samples at once and never the hard ones; fine labels, read out by the maximum over subclasses, solve "
-    "both. The line marks T0.",
+    " the other superclass' one) over training, mean and interval over seeds. By the theory coarse labels solve "
+    "the easy samples at once and never the hard ones; fine labels, read out by the maximum over subclasses, "
+    "solve both. The line marks T0.",
 )
 def errors(m: Measurements) -> alt.HConcatChart:
     parts = []
