@@ -1,5 +1,6 @@
 import itertools
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -137,6 +138,23 @@ def test_the_loss_floor_is_what_perfect_features_cost():
     means = np.mean(costs, axis=1)
     assert abs(means.mean() - loss_floor(rates, 127)) < 4 * means.std() / math.sqrt(len(means))
     assert loss_floor([0.0], 9) == pytest.approx(math.log(10))
+
+
+@given(rates=st.lists(st.floats(0.001, 1), min_size=1, max_size=7), negatives=st.sampled_from([1, 12, 127, 511]))
+@settings(max_examples=20, deadline=None)
+def test_the_loss_floor_of_many_rates_is_the_sum_over_all_supports(rates, negatives):
+    with patch("assay.methods.contrastive_planning.SUPPORTS", 0):
+        found = loss_floor(rates, negatives)
+    assert found == pytest.approx(loss_floor(rates, negatives), abs=1e-12)
+
+
+def test_the_loss_floor_takes_any_number_of_rates():
+    """2³⁰ supports at once; a feature that is never there, or next to never, changes nothing."""
+    rates = list(np.linspace(0.02, 0.1, 30))
+    found = loss_floor(rates, 127)
+    assert loss_floor([0.1] * 30, 127) < found < loss_floor([0.02] * 30, 127)
+    assert loss_floor([*rates, 0.0, 1e-300], 127) == pytest.approx(found, abs=1e-12)
+    assert 0 <= loss_floor([0.02] * 2000, 127) < 1e-10  # whose whole support has a probability below all numbers
 
 
 def test_the_horizon_is_the_number_of_boosted_steps():

@@ -141,6 +141,43 @@ def test_a_useless_gradient_changes_nothing() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+def normalised() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 3)).double()
+
+
+@pytest.mark.parametrize("scale", [1.0, float("nan")])
+def test_statistics_of_batch_normalisation_stay_whether_the_step_is_taken_or_refused(scale: float) -> None:
+    model = normalised()
+    norm = model[1]
+    assert isinstance(norm, nn.BatchNorm1d)
+    objects, before = [id(b) for b in model.buffers()], [b.clone() for b in model.buffers()]
+    step = EraseAndStep(["0"])
+    if scale == 1:
+        step.apply(model, cross_entropy, BATCHES)
+    else:
+        with pytest.raises(ValueError, match="not finite"):
+            step.apply(model, lambda scores, labels: scale * cross_entropy(scores, labels), BATCHES)
+    assert [id(b) for b in model.buffers()] == objects
+    assert all(torch.equal(old, new) for old, new in zip(before, model.buffers(), strict=True))
+    model(INPUTS)
+    assert norm.num_batches_tracked == 1
+
+
+def test_many_batches_are_summed_in_single_precision_at_least() -> None:
+    torch.manual_seed(0)
+    inputs, labels = 1 + 0.1 * torch.randn(900, 5), torch.zeros(900, dtype=torch.long)  # every gradient points one way
+    batches = list(zip(inputs.bfloat16().split(1), labels.split(1), strict=True))
+    model = nn.Linear(5, 3).bfloat16()
+    wide = copy.deepcopy(model).float()
+    (half,) = EraseAndStep(["weight"], learning_rate=1.0).apply(model, cross_entropy, batches)
+    (full,) = EraseAndStep(["weight"], learning_rate=1.0).apply(
+        wide, cross_entropy, [(x.float(), y) for x, y in batches]
+    )
+    assert half.norm_after == pytest.approx(full.norm_after, rel=0.01)
+    torch.testing.assert_close(model.weight.float(), wide.weight, rtol=0.02, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

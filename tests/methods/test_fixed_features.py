@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev
+from torch.utils.checkpoint import checkpoint
 
 from assay.methods.fixed_features import feature_learning_gain, frozen_backbone, linearized
 
@@ -24,6 +25,20 @@ def one_thread() -> Iterator[None]:
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_a_model_that_checkpoints_is_refused_in_words() -> None:
+    class Checkpointing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            found: Tensor = checkpoint(self.layer, inputs, use_reentrant=False)
+            return found
+
+    with pytest.raises(RuntimeError, match="gradient checkpointing, which cannot be linearised"):
+        linearized(Checkpointing())(torch.ones(4, 3))
 
 
 def drawn(model: nn.Module, scale: float = 0.5) -> nn.Module:

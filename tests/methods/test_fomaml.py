@@ -297,6 +297,38 @@ def test_bad_models_and_losses_are_refused():
         Fomaml(0.1).inner().adapt(model, task(), functional.cross_entropy)
 
 
+def test_parameters_that_the_optimiser_does_not_own_neither_accumulate_nor_count():
+    results = []
+    for clip in (None, 0.01):
+        model, one, method = network(), task(), Fomaml(0.3, 2, clip=clip)
+        optimizer = torch.optim.SGD(model[2].parameters(), lr=0.0)
+        for _ in range(3):
+            report = method.step(model, [one], functional.cross_entropy, optimizer, generator=torch.Generator())
+        slopes, _ = gradient(method, model, one)
+        torch.testing.assert_close(model[0].weight.grad, slopes["0.weight"], rtol=0, atol=1e-12)
+        own = torch.stack([slopes["2.weight"].norm(), slopes["2.bias"].norm()]).norm()
+        assert report.gradient_norm == pytest.approx(float(own))
+        results.append(torch.cat([model[2].weight.grad.flatten(), model[2].bias.grad]).norm())
+    assert float(results[1]) == pytest.approx(0.01, rel=1e-3)
+    with pytest.raises(ValueError, match="owns none of the model's trainable parameters"):
+        Fomaml(0.3).step(model, [one], functional.cross_entropy, torch.optim.SGD(network().parameters(), lr=0.1),
+                         generator=torch.Generator())  # fmt: skip
+
+
+def test_a_step_without_tasks_is_refused_before_anything_moves():
+    model = network()
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.5)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    with pytest.raises(ValueError, match="at least one task"):
+        Fomaml(0.1).step(model, [], functional.cross_entropy, optimizer, generator=torch.Generator())
+    with pytest.raises(ValueError, match="at least one task"):
+        Reptile(0.1).step(model, [], functional.cross_entropy)
+    assert all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+    assert all(bool((parameter.grad == 1).all()) for parameter in model.parameters())
+
+
 def test_reptile_with_one_task_and_one_step_is_gradient_descent():
     model, one = network(), task(split=False)
     slopes = torch.autograd.grad(functional.cross_entropy(model(one.inputs), one.labels), list(model.parameters()))

@@ -1,35 +1,26 @@
 from __future__ import annotations
 
-import copy
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 from assay.methods.granularity import (
-    FineToCoarse,
     LabelHierarchy,
     LabelTree,
-    Stage,
     binary_by_ancestor,
     clusters_of_all,
     clusters_per_superclass,
-    fine_to_coarse,
     granularity_report,
     max_readout,
     one_per_sample,
     random_ids,
     rebalanced_clusters,
     sum_readout,
-    swap_head,
     tree_level,
 )
-from assay.methods.granularity.readout import strictly_right
 
 TREE = LabelTree.from_paths([
     ("tabby", "cat", "mammal", "animal"), ("siamese", "cat", "mammal", "animal"), ("beagle", "dog", "mammal", "animal"),
@@ -133,6 +124,62 @@ def test_hierarchies_refuse_what_is_no_labelling():
         LabelHierarchy("negative", fine - 1, coarse)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_labels_of_every_integer_type_are_the_same_labels(dtype):
+    fine = torch.arange(100).repeat(3)
+    coarse = fine // 5
+    found = LabelHierarchy("narrow", fine.to(dtype), coarse.to(dtype), aligned=True)
+    assert (found.fine.dtype, found.coarse.dtype) == (torch.int64, torch.int64)
+    assert (found.purity, found.classes) == (1.0, 100)
+    assert found.fine_to_coarse.tolist() == [c // 5 for c in range(100)]
+    points = torch.randn(300, 3, generator=generator())
+    for build in (
+        lambda y: random_ids(y, 15, generator=generator(), within=True),
+        lambda y: clusters_per_superclass(points, y, 14, seed=0),
+        lambda y: clusters_of_all(points, y, 3, seed=0),
+        lambda y: rebalanced_clusters(points, y, least=1, seed=0, choices=(2, 4)),
+        one_per_sample,
+    ):
+        narrow, wide = build(coarse.to(dtype)), build(coarse)
+        assert torch.equal(narrow.fine, wide.fine)
+        assert narrow.coarse.dtype == torch.int64
+    halves = torch.arange(6) < 3
+    assert LabelHierarchy("truth values", halves, halves, aligned=True).classes == 2
+    with pytest.raises(ValueError, match="integers from 0"):
+        random_ids(coarse / 2, 3, generator=generator(), within=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), n=st.integers(1, 40), fine=st.integers(1, 8), coarse=st.integers(1, 5))
+def test_what_a_hierarchy_says_is_what_its_whole_table_says(seed, n, fine, coarse):
+    drawn = [torch.randint(0, top, (n,), generator=generator(seed + i)) for i, top in enumerate((fine, coarse))]
+    found = LabelHierarchy("drawn", *drawn)
+    table = torch.zeros(int(drawn[0].max()) + 1, int(drawn[1].max()) + 1, dtype=torch.long)
+    for f, y in zip(*(each.tolist() for each in drawn), strict=True):
+        table[f, y] += 1
+    assert torch.equal(found.counts, table)
+    assert found.classes == int((table.sum(1) > 0).sum())
+    assert found.purity == int(table.amax(1).sum()) / n
+    first_largest = [row.index(max(row)) for row in table.tolist()]
+    assert found.fine_to_coarse.tolist() == first_largest
+    report = granularity_report(found, least=1)
+    joint = table.double() / n
+    known = joint[joint > 0]
+    both, of_fine = -(known * known.log2()).sum(), joint.sum(1)
+    of_fine = -(of_fine[of_fine > 0] * of_fine[of_fine > 0].log2()).sum()
+    assert report.conditional_entropy == pytest.approx(float(both - of_fine), abs=1e-9)
+
+
+def test_many_classes_need_no_table_of_all_pairs():
+    """The whole table would have 10¹² entries."""
+    coarse = torch.arange(1_000_000)
+    labels = one_per_sample(coarse)
+    assert (labels.classes, labels.purity) == (1_000_000, 1.0)
+    assert torch.equal(labels.fine_to_coarse, coarse)
+    points = torch.randn(1_000_000, 2, generator=generator())
+    assert granularity_report(labels, points, rows=100).classes == 1_000_000
+
+
 def test_readouts():
     logits = torch.randn(200, 6, generator=generator(), dtype=torch.float64)
     mapped = torch.tensor([0, 1, 1, 0, 2, 1])
@@ -202,6 +249,21 @@ def test_chance_is_the_mean_over_shuffles():
     assert expected == pytest.approx(sum(shares) / 300, abs=0.01)
 
 
+def test_neighbours_do_not_depend_on_where_the_origin_lies():
+    points, blob, coarse = blobs()
+    labels = LabelHierarchy("blobs", blob, coarse)
+    near = granularity_report(labels, points)
+    far = granularity_report(labels, points + 1e4)
+    assert far.consistency == pytest.approx(near.consistency, abs=0.02)  # adding 1e4 rounds the points themselves
+    apart = points.double() + 1e5 * torch.eye(4, dtype=torch.float64)[blob]  # each blob's own neighbours are close
+    halves = blob * 2 + (points[:, 3] > 0).long()
+    expected = torch.cdist(apart, apart, compute_mode="donot_use_mm_for_euclid_dist").fill_diagonal_(math.inf)
+    nearest = expected.topk(5, largest=False).indices
+    share = (halves[nearest] == halves.unsqueeze(1)).double().mean()
+    found = granularity_report(LabelHierarchy("halves", halves, coarse), apart)
+    assert found.consistency == pytest.approx(float(share), abs=1e-12)
+
+
 def test_conditional_entropy_by_hand():
     hierarchy = LabelHierarchy("half", torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 0]))
     report = granularity_report(hierarchy, least=1)
@@ -213,153 +275,10 @@ def test_report_refuses():
     points, blob, coarse = blobs()
     with pytest.raises(ValueError, match="embeddings are"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points[:5])
+    points[3, 0] = math.nan
+    with pytest.raises(ValueError, match="finite, and 1 of 120 rows are not"):
+        granularity_report(LabelHierarchy("blobs", blob, coarse), points)
     with pytest.raises(ValueError, match="at least 1"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points, neighbours=0)
     with pytest.raises(ValueError, match="most_open"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points, most_open=0)
-
-
-QUICK = FineToCoarse(Stage(4, 32, 0.3), rates=(0.5, 1.0))
-
-
-def problem(n: int = 160) -> tuple[torch.Tensor, LabelHierarchy, tuple, tuple]:
-    """The coarse class is a parity of two signs; the fine one is the pair of signs."""
-    signs = torch.where(torch.rand(3 * n, 6, generator=generator(7)) < 0.5, -1.0, 1.0)
-    fine = ((signs[:, 0] > 0) * 2 + (signs[:, 1] > 0)).long()
-    coarse = torch.tensor([0, 1, 1, 0])[fine]
-    parts = [(signs[i * n : (i + 1) * n], coarse[i * n : (i + 1) * n]) for i in range(3)]
-    return parts[0][0], LabelHierarchy("signs", fine[:n], parts[0][1], aligned=True), parts[1], parts[2]
-
-
-def small_model() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 2))
-
-
-@pytest.mark.parametrize("readout", ["finetune", "probe", "max"])
-def test_transfer_on_tensors_data_sets_and_loaders(readout):
-    inputs, hierarchy, validation, test = problem()
-    model = small_model()
-    before = copy.deepcopy(model.state_dict())
-    method = FineToCoarse(Stage(4, 32, 0.3), readout=readout, rates=(0.5, 1.0))
-    given = {"validation": validation, "test": test, "seed": 3}
-    report = method.run(model, inputs, hierarchy, **given)
-    assert report.fine.accuracy > 0.9
-    assert 0 <= report.onepass.accuracy <= 1
-    assert report.gain == report.fine.accuracy - report.retrain.accuracy
-    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-    dataset = TensorDataset(inputs, torch.full((len(inputs),), 99))  # its own labels are not looked at
-    for data in (dataset, DataLoader(dataset, batch_size=7)):
-        again = method.transfer(model, data, hierarchy, **given)
-        assert again.accuracy > 0.9
-    assert method.transfer(model, inputs, hierarchy, **given) == report.fine
-
-
-def test_retraining_is_the_transfer_with_coarse_labels():
-    inputs, hierarchy, validation, test = problem()
-    coarse = LabelHierarchy("coarse", hierarchy.coarse, hierarchy.coarse)
-    given = {"validation": validation, "test": test, "seed": 3}
-    assert (
-        QUICK.transfer(small_model(), inputs, coarse, **given)
-        == QUICK.run(small_model(), inputs, hierarchy, **given).retrain
-    )
-    report = fine_to_coarse(small_model(), inputs, hierarchy.fine, hierarchy.coarse, pretrain=Stage(1, 64), **given)
-    assert set(report.fine.validation) == {0.05 / 4 * m for m in (0.25, 1.0, 4.0)}
-    assert report.fine.rate in report.fine.validation
-
-
-class Undecided(nn.Module):
-    """Every fine class gets the same logit."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(6, 4)
-
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        return 0 * self.head(inputs)
-
-
-def test_ties_under_the_maximum_are_errors():
-    inputs, hierarchy, validation, test = problem(60)
-    method = FineToCoarse(Stage(1, 32), readout="max")
-    score = method.transfer(Undecided(), inputs, hierarchy, validation=validation, test=test, seed=0)
-    assert score.accuracy == 0
-    scores = torch.tensor([[1.0, 1.0], [2.0, 1.0], [math.nan, 0.0], [0.0, -math.inf], [2.0, 1.0]])
-    assert strictly_right(scores, torch.tensor([0, 0, 0, 1, 2])).tolist() == [False, True, False, False, False]
-
-
-def test_with_the_maximum_retraining_has_one_stage_as_well():
-    inputs, hierarchy, validation, test = problem()
-    given = {"validation": validation, "test": test, "seed": 3}
-    method = FineToCoarse(Stage(4, 32, 0.3), readout="max", rates=(0.5, 1.0))
-    report = method.run(small_model(), inputs, hierarchy, **given)
-    once = method.pretrained(small_model(), inputs, hierarchy.coarse, seed=3)
-    assert report.retrain.accuracy == float((once(test[0]).argmax(-1) == test[1]).double().mean())
-    assert (report.fine.rate, report.retrain.rate) == (None, None)
-    assert set(report.onepass.validation) == {0.15, 0.3}
-
-
-def test_a_probe_searches_around_its_own_rate():
-    inputs, hierarchy, validation, test = problem(60)
-    method = FineToCoarse(Stage(1, 32, 0.3), readout="probe", rates=(0.5, 1.0))
-    score = method.transfer(small_model(), inputs, hierarchy, validation=validation, test=test, seed=0)
-    assert set(score.validation) == {0.05, 0.1}
-
-
-def test_the_finetuning_stage_takes_a_quarter_by_default():
-    assert (QUICK.last.batch, QUICK.last.rate, QUICK.last.epochs) == (8, 0.075, 4)
-    own = Stage(2, 5, 0.01)
-    assert FineToCoarse(finetune=own).last is own
-    shares = [Stage(warmup=0.2).share(step, 10) for step in range(10)]
-    assert shares[:3] == [0.5, 1.0, 1.0]
-    assert shares == [*shares[:2], *sorted(shares[2:], reverse=True)]
-
-
-class Encoder(nn.Module):
-    """A model as Hugging Face's: keyword inputs, a record with logits, the number of labels kept in its config."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.config = SimpleNamespace(num_labels=2)
-        self.num_labels = 2
-        self.body = nn.Linear(6, 8)
-        self.classifier = nn.Linear(8, 2)
-        self.unused = nn.Linear(3, 3)
-
-    def forward(self, features: torch.Tensor) -> SimpleNamespace:
-        return SimpleNamespace(logits=self.classifier(torch.relu(self.body(features))))
-
-
-def test_models_with_keyword_inputs_and_records():
-    inputs, hierarchy, validation, test = problem(60)
-    rows = [[{"features": x, "labels": 0} for x in part] for part in (inputs, validation[0], test[0])]
-    method = FineToCoarse(Stage(2, 16, 0.1), rates=(1.0,))
-    score = method.transfer(
-        Encoder(), rows[0], hierarchy, validation=(rows[1], validation[1]), test=(rows[2], test[1]), seed=0
-    )
-    assert 0 <= score.accuracy <= 1
-    assert method.features(Encoder(), rows[0]).shape == (60, 8)
-    swapped = swap_head(Encoder(), 7, generator=generator())
-    assert (swapped.classifier.out_features, swapped.config.num_labels, swapped.num_labels) == (7, 7, 7)
-    assert swapped.unused.out_features == 3
-
-
-def test_transfer_refuses():
-    inputs, hierarchy, validation, test = problem(60)
-    given = {"validation": validation, "test": test, "seed": 0}
-    with pytest.raises(ValueError, match="60 labels"):
-        QUICK.run(small_model(), inputs[:50], hierarchy, **given)
-    with pytest.raises(ValueError, match="map-style"):
-        QUICK.run(small_model(), iter([1]), hierarchy, **given)
-    with pytest.raises(ValueError, match="read-out is one of"):
-        FineToCoarse(readout="mean")
-    with pytest.raises(ValueError, match="positive multiples"):
-        FineToCoarse(rates=())
-    with pytest.raises(ValueError, match="precision"):
-        FineToCoarse(precision="half")
-    with pytest.raises(ValueError, match="epochs"):
-        Stage(0)
-    with pytest.raises(ValueError, match="no linear layer 'top'"):
-        swap_head(small_model(), 3, generator=generator(), head="top")
-    with pytest.raises(ValueError, match="no linear layer that"):
-        swap_head(nn.ReLU(), 3, generator=generator())

@@ -48,6 +48,23 @@ def test_the_gradient_is_autograds_and_zero_units_give_no_nan():
     assert net[2].bias.grad is None, "what no group names is not touched"
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_half_precision_is_squared_in_single(kind):
+    net = model().to(kind)
+    with torch.no_grad():
+        net[0].weight[0], net[0].bias[0], net[2].weight[:, 0] = 0, 0, 0
+        net[0].weight[1, 0] = 300.0  # whose square is no number of float16
+    penalty = GroupPenalty(GROUPS, order=1)
+    penalty(net).backward()
+    assert float(net[0].weight.grad[0].abs().max()) == 0
+    assert all(bool(net.get_parameter(name).grad.isfinite().all()) for name, _ in GROUPS)
+    wide = model()
+    wide.load_state_dict({name: value.double() for name, value in net.state_dict().items()})
+    torch.testing.assert_close(penalty(net).double(), penalty(wide), rtol=1e-6, atol=0)
+    assert penalty.norms(net).dtype == torch.float32
+    assert torch.isfinite(group_norm(torch.zeros(3, dtype=kind), 1.0))
+
+
 def test_a_penalty_switches_units_off():
     net = model()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05)

@@ -10,6 +10,7 @@ from torch import nn
 from assay.methods.input_replacement import (
     InputReplacement,
     ReplacementData,
+    agreement,
     area_under_curve,
     balance_regularizer,
     confidence_regularizer,
@@ -161,6 +162,18 @@ def test_networks_with_batch_normalisation_are_welcome():
     report = quick.run(lambda m: ResNet(m, classes=3, channels=1), replace(data, **shaped),
                        teacher_size=1, student_size=2, seeds=[0])  # fmt: skip
     assert report.curves[1].original.isfinite().all()
+
+
+def test_looking_at_a_model_leaves_the_mode_of_every_module():
+    model = nn.Sequential(nn.Linear(20, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3)).train()
+    model[1].eval()  # frozen on purpose
+    before, data = [module.training for module in model.modules()], clouds()
+    labels = labels_of(model, data.inputs)
+    assert agreement(model, data.inputs, labels) == 1.0, "in evaluation mode, without dropout"
+    assert [module.training for module in model.modules()] == before
+    with pytest.raises(RuntimeError):
+        labels_of(model, data.inputs[:, :3])
+    assert [module.training for module in model.modules()] == before
 
 
 @pytest.mark.parametrize(

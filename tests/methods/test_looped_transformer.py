@@ -162,6 +162,28 @@ def test_given_parameters_are_trained_and_others_are_not():
     assert all(bool(parameter.grad.any()) for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("change", ["loaded", "assigned", "in place"])
+def test_weights_that_change_later_are_used(change):
+    trained = LoopedLinearTransformer(4, 5, "1/L", nn.Parameter(normal(5, 5)), nn.Parameter(normal(5, 5, seed=1)))
+    fast, dense = (LoopedLinearTransformer(4, 5, fast=fast).double() for fast in (True, False))
+    inputs, targets, _ = problem(9, 4)
+    prompt = make_prompt(inputs, targets)
+    assert fast.constructed
+    for model in (fast, dense):
+        if change == "loaded":
+            model.load_state_dict(trained.state_dict())
+        elif change == "assigned":
+            model.query_key, model.value_output = trained.query_key.detach(), trained.value_output.detach()
+        else:
+            model.query_key.copy_(trained.query_key.detach())
+            model.value_output.copy_(trained.value_output.detach())
+        assert not model.constructed
+        torch.testing.assert_close(model.query_rows(prompt), trained.query_rows(prompt))
+    fast.load_state_dict(LoopedLinearTransformer(4, 5).state_dict())
+    assert fast.constructed
+    assert torch.equal(fast(prompt), LoopedLinearTransformer(4, 5)(prompt))
+
+
 def test_chebyshev_steps_stay_stable_for_many_loops():
     inputs = torch.linalg.qr(normal(40, 6)).Q * torch.linspace(1, 30, 6, dtype=torch.float64)
     truth = normal(6, seed=3)

@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from assay.methods.fomaml import Fomaml
 from assay.methods.meta_tasks import InnerLoop, Task, split_task
+from assay.methods.reptile import Reptile
 
 
 class Attends(torch.nn.Module):
@@ -62,3 +64,80 @@ def test_stratified_splits_need_classes_on_both_sides():
         split_task(Task(torch.zeros(4, 1), torch.zeros(4, 1)), generator=generator)
     with pytest.raises(ValueError, match="stratify=False for labels that are not classes"):
         split_task(Task(torch.zeros(4, 1), torch.randn(4)), generator=generator)
+
+
+def places(support, query):
+    task = Task(torch.zeros(4, 1), torch.tensor([0, 1, 0, 1]), support, query)
+    return task.support.tolist(), task.query.tolist()
+
+
+def test_a_split_knows_its_samples_by_one_number_each():
+    assert places(torch.tensor([0, -3]), torch.tensor([2, -1])) == ([0, 1], [2, 3])
+    first = torch.tensor([True, True, False, False])
+    assert places(first, ~first) == ([0, 1], [2, 3])
+    assert places(torch.tensor([0, 1], dtype=torch.uint8), [2, 3]) == ([0, 1], [2, 3])
+    with pytest.raises(ValueError, match="1 samples are in both"):
+        places(torch.tensor([0, -1]), torch.tensor([2, 3]))
+    with pytest.raises(ValueError, match="1 samples are in both"):
+        places(first, torch.tensor([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("support", "message"),
+    [
+        (torch.tensor([0, 4]), "support asks for sample 4, and there are 4"),
+        (torch.tensor([-5, 0]), "support asks for sample -5"),
+        (torch.tensor([True, False]), "2 flags for 4 samples"),
+        (torch.tensor([0.0, 1.0]), "list of places"),
+        (torch.tensor([[0, 1]]), "list of places"),
+    ],
+)
+def test_a_split_that_names_no_samples_is_refused(support, message):
+    with pytest.raises(ValueError, match=message):
+        places(support, torch.tensor([2, 3]))
+
+
+class Checkpointed(torch.nn.Module):
+    """A network whose first pass is repeated for its gradient, when asked."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.head = torch.nn.Linear(3, 5).double(), torch.nn.Linear(5, 2).double()
+        self.reentrant = reentrant
+
+    def hidden(self, inputs):
+        return torch.tanh(self.first(inputs))
+
+    def forward(self, inputs):
+        if self.reentrant is None:
+            return self.head(self.hidden(inputs))
+        return self.head(checkpoint(self.hidden, inputs, use_reentrant=self.reentrant))
+
+
+def checkpointed_task():
+    inputs = torch.randn(8, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return Task(inputs.requires_grad_(), torch.tensor([0, 1] * 4))
+
+
+def test_checkpointing_finds_the_weights_that_its_pass_had():
+    loss, found = torch.nn.functional.cross_entropy, []
+    for reentrant in (None, False):
+        model, task = Checkpointed(reentrant), checkpointed_task()
+        slopes, value = Fomaml(0.5, 3).meta_gradient(model, task, task, loss, InnerLoop(0.5, 3))
+        Reptile(0.5, 3).step(model, [task], loss)
+        found.append([value, *slopes.values(), *(p.detach() for p in model.parameters())])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpointing_is_refused_where_gradients_go_through_several_weights(reentrant):
+    model, task, loss = Checkpointed(reentrant), checkpointed_task(), torch.nn.functional.cross_entropy
+    with pytest.raises(RuntimeError, match=r"gradient checkpointing, .* order='first'"):
+        Fomaml(0.5, 2, order="second").meta_gradient(model, task, task, loss, InnerLoop(0.5, 2))
+    with pytest.raises(RuntimeError, match="gradient checkpointing"):
+        InnerLoop(0.5).loss(model, dict(model.named_parameters()), task, loss)
+    assert not model._forward_hooks
+    if reentrant:
+        with pytest.raises(RuntimeError, match="use_reentrant=False"):
+            Fomaml(0.5, 2).meta_gradient(model, task, task, loss, InnerLoop(0.5, 2))

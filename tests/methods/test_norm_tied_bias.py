@@ -59,3 +59,28 @@ def test_refusals():
     for layers, rate, words in (([layer], -0.1, "negative"), ([], 0.1, "no layer"), ([nn.ReLU()], 0.1, "no weight")):
         with pytest.raises(ValueError, match=words), norm_tied_bias(optimizer, layers, rate):
             pass
+
+
+class Conv1D(nn.Module):
+    """GPT-2's linear layer, whose units are columns."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(4, 4)), nn.Parameter(torch.ones(4))
+
+
+@pytest.mark.parametrize("layer", [nn.LayerNorm(4), nn.BatchNorm1d(4), nn.ConvTranspose2d(4, 4, 2), Conv1D()])
+def test_layers_whose_units_are_not_rows_are_refused_before_a_step(layer):
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    with pytest.raises(ValueError, match="one row of its weight"), norm_tied_bias(optimizer, [layer], 0.1):
+        pass
+
+
+def test_a_layer_listed_twice_and_a_computed_weight_are_refused():
+    layer = nn.Linear(3, 4)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    with pytest.raises(ValueError, match="listed twice"), norm_tied_bias(optimizer, [layer, layer], 0.1):
+        pass
+    computed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
+    with pytest.raises(ValueError, match="parametrisation"), norm_tied_bias(optimizer, [computed], 0.1):
+        pass

@@ -247,3 +247,102 @@ def test_bert_is_read_as_its_first_layer_reads_it(model):
     table = seen["key"][:, 4:8] @ seen["query"][:, 4:8].mT
     found = attention_fourier(built, 0, 1, TOKENS)
     torch.testing.assert_close(found.power, score_spectrum(table).power, rtol=1e-4, atol=1e-9)
+
+
+WIDE = SMALL | dict(num_key_value_heads=2, intermediate_size=32)
+READ = {
+    "Phi": ("PhiConfig", "PhiForCausalLM", WIDE | dict(qk_layernorm=True)),
+    "StableLM": ("StableLmConfig", "StableLmForCausalLM", WIDE | dict(qk_layernorm=True)),
+    "OLMo2": ("Olmo2Config", "Olmo2ForCausalLM", WIDE),
+    "Cohere": ("CohereConfig", "CohereForCausalLM", WIDE | dict(use_qk_norm=True)),
+    "Persimmon": ("PersimmonConfig", "PersimmonForCausalLM", SMALL | dict(intermediate_size=32, qk_layernorm=True)),
+    "OPT": ("OPTConfig", "OPTForCausalLM", SMALL | dict(ffn_dim=32, word_embed_proj_dim=8)),
+    "OPT after": ("OPTConfig", "OPTForCausalLM", FAMILIES["OPT"][2] | dict(do_layer_norm_before=False)),
+    "Electra": ("ElectraConfig", "ElectraModel", SMALL | dict(intermediate_size=32, embedding_size=8)),
+    "ElectraLM": ("ElectraConfig", "ElectraForMaskedLM", SMALL | dict(intermediate_size=32, embedding_size=8)),
+    "GPT": ("OpenAIGPTConfig", "OpenAIGPTLMHeadModel", dict(vocab_size=30, n_embd=DIM, n_head=HEADS, n_layer=2)),
+    "XGLM": ("XGLMConfig", "XGLMModel", dict(vocab_size=30, d_model=DIM, attention_heads=HEADS, num_layers=2,
+                                            ffn_dim=32)),
+}  # fmt: skip
+
+
+def built(config: str, model: str, options: dict) -> nn.Module:
+    """A tiny random model whose norms do something, without what the probe leaves out: positions and biases."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    found = getattr(transformers, model)(getattr(transformers, config)(**options, pad_token_id=0)).eval()
+    for name, part in found.named_modules():
+        if "norm" in type(part).__name__.lower() and not list(part.children()):
+            for weight in part.parameters():
+                nn.init.normal_(weight)
+        if "position" in name or "token_type" in name:
+            for weight in (*part.parameters(), *part.buffers()):
+                weight.data.zero_()
+    return found
+
+
+@pytest.mark.parametrize("family", list(READ))
+def test_the_table_is_made_of_the_models_own_queries_and_keys(family):
+    """Every token alone, at the first position, where rotations turn nothing: the first layer's queries and keys, after
+    their norms, as the model's forward pass has them."""
+    model = built(*READ[family])
+    seen: dict[str, Tensor] = {}
+    layers = next(each for each in model.modules() if isinstance(each, nn.ModuleList) and len(each) == 2)
+    for name, part in layers[0].named_modules():
+        own = name.split(".")[-1]
+        if own in ("q_proj", "query", "q_norm", "q_layernorm"):
+            part.register_forward_hook(lambda _, __, out: seen.update(query=out))
+        elif own in ("k_proj", "key", "k_norm", "k_layernorm"):
+            part.register_forward_hook(lambda _, __, out: seen.update(key=out))
+        elif own == "c_attn":
+            part.register_forward_hook(
+                lambda _, __, out: seen.update(query=out[..., :DIM], key=out[..., DIM : 2 * DIM])
+            )
+    with torch.no_grad():
+        model(torch.tensor(TOKENS)[:, None])
+    queries, keys = (seen[side].reshape(7, -1, DIM // HEADS) for side in ("query", "key"))
+    for head in (0, 3):
+        table = keys[:, head * keys.shape[1] // HEADS] @ queries[:, head].mT
+        found = attention_fourier(model, 0, head, TOKENS)
+        torch.testing.assert_close(found.power, score_spectrum(table).power, rtol=1e-4, atol=1e-9)
+
+
+BART = dict(vocab_size=VOCABULARY, d_model=DIM, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS,
+            encoder_layers=2, decoder_layers=2, encoder_ffn_dim=32, decoder_ffn_dim=32)  # fmt: skip
+REFUSED = {
+    "BART": ("BartConfig", "BartModel", BART, "two stacks"),
+    "BART's decoder": ("BartConfig", "BartForCausalLM", BART, "self_attn_layer_norm"),
+    "BigCode": ("GPTBigCodeConfig", "GPTBigCodeForCausalLM", FAMILIES["GPT2"][2], "c_attn"),
+    "RoBERTa, norm first": (
+        "RobertaPreLayerNormConfig", "RobertaPreLayerNormModel", FAMILIES["Bert"][2], "'LayerNorm'",
+    ),
+    "ESM": ("EsmConfig", "EsmModel", FAMILIES["Bert"][2] | dict(mask_token_id=1), "'LayerNorm'"),
+    "DeBERTa, widened": ("DebertaV2Config", "DebertaV2Model", FAMILIES["Bert"][2] | dict(embedding_size=8), "not fit"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", list(REFUSED))
+def test_what_would_be_guessed_is_refused_with_a_way_out(family):
+    *arguments, words = REFUSED[family]
+    with pytest.raises(ValueError, match=f"{words}.*token_scores"):
+        attention_fourier(built(*arguments), 0, 0, TOKENS)
+
+
+def test_a_norm_of_an_unknown_name_is_not_left_out_in_silence():
+    model = stand_in("llama")
+    block = model.model.layers[0]
+    block.strange, block.input_layernorm = block.input_layernorm, None
+    with pytest.raises(ValueError, match=r"'strange'.*token_scores"):
+        attention_fourier(model, 0, 0, TOKENS)
+    model = stand_in("llama")
+    model.model.layers[0].self_attn.strange = nn.RMSNorm(DIM)
+    with pytest.raises(ValueError, match=r"'strange'.*token_scores"):
+        attention_fourier(model, 0, 0, TOKENS)
+    model = stand_in("qwen")
+    model.model.layers[0].self_attn.q_norm = nn.RMSNorm(DIM // 2)
+    with pytest.raises(ValueError, match=r"norm of shape.*token_scores"):
+        attention_fourier(model, 0, 0, TOKENS)
+    model = stand_in("llama")
+    model.config.head_dim = DIM // HEADS // 2  # as where queries and their gates share a projection
+    with pytest.raises(ValueError, match=r"do not fit.*token_scores"):
+        attention_fourier(model, 0, 0, TOKENS)

@@ -42,6 +42,48 @@ def test_the_probe_separates_what_is_separable_and_has_no_seed():
     assert head_tail_probe(noise[:100], labels[:100], noise[100:], labels[100:], [4, 3, 2, 1]).accuracy < 0.5
 
 
+def clusters(seed=0):
+    """Training features, training labels, test features, test labels of four classes that overlap a little."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(200) % 4
+    features = 2 * torch.randn(4, 6, generator=generator)[labels] + torch.randn(200, 6, generator=generator)
+    return features[:100], labels[:100], features[100:], labels[100:]
+
+
+def test_the_scale_of_one_feature_does_not_decide_about_another():
+    features, labels, test_features, test_labels = clusters()
+    plain = head_tail_probe(features, labels, test_features, test_labels, [4, 3, 2, 1])
+    scale = torch.tensor([1e8, 1.0, 1e-8, 1.0, 1e-20, 1e20])
+    scaled = head_tail_probe(features * scale, labels, test_features * scale, test_labels, [4, 3, 2, 1])
+    assert plain.accuracy > 0.8
+    assert torch.equal(scaled.per_class, plain.per_class)
+    constant = [
+        torch.cat([x, torch.full((100, 2), 0.1) * torch.tensor([1, 1e9])], 1) for x in (features, test_features)
+    ]
+    constant[1][:, 6:] = 5.0  # what varies in the test features alone was never learned from
+    left_out = head_tail_probe(constant[0], labels, constant[1], test_labels, [4, 3, 2, 1])
+    assert torch.equal(left_out.per_class, plain.per_class)
+
+
+def test_the_probe_runs_on_what_inference_mode_made_and_inside_it():
+    expected = head_tail_probe(*clusters(), [4, 3, 2, 1])
+    with torch.inference_mode():
+        made = clusters()
+        inside = head_tail_probe(*made, [4, 3, 2, 1])
+    outside = head_tail_probe(*made, [4, 3, 2, 1])
+    for found in (inside, outside):
+        assert torch.equal(found.per_class, expected.per_class)
+
+
+@pytest.mark.parametrize(("place", "what"), [(0, "training"), (2, "test")])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_features_that_are_not_finite_are_refused(place, what, value):
+    parts = clusters()
+    parts[place][3, 1] = value
+    with pytest.raises(ValueError, match=f"the {what} features have entries that are not finite"):
+        head_tail_probe(*parts, [4, 3, 2, 1])
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [

@@ -56,6 +56,33 @@ def test_the_report_knows_whom_pruning_would_hit():
     assert "4 lucky and 0 mixed of 4 neurons" in str(found)
 
 
+def with_idle(alpha):
+    """Eight specialists, a neuron on an axis that is no feature, and three dead ones."""
+    weights = torch.cat([torch.diag(torch.tensor([2.0, 2, 2, 2, 0.5, 1, 1, 1, 3])), torch.zeros(3, 9)])
+    with pytest.warns(UserWarning, match="3 neurons have norm zero"):
+        return specialisation(weights, torch.eye(9)[:8], groups=["head"] * 4 + ["tail"] * 4, alpha=alpha)
+
+
+def test_a_neuron_that_aligns_with_nothing_is_nobodys_specialist():
+    found = with_idle(4 / 12)
+    assert (found.pruned, found.unaligned, found.pruned_unaligned) == (4, 4, 3)
+    assert found.pruned_share == {"head": 0.0, "tail": 1.0}
+    assert found.neuron_share == {"head": 0.5, "tail": 0.5}
+    assert found.favours("tail")
+    assert not found.favours("head")
+    assert [row.norm for row in found.rows] == [2.0, 2.0, 2.0, 2.0, 0.5, 1.0, 1.0, 1.0]
+    assert [row.lucky for row in found.rows] == [1] * 8
+    assert "4 align with nothing and belong to no group; pruning at 0.333333 would hit 3 of these" in str(found)
+
+
+def test_pruning_that_hits_dead_neurons_alone_favours_nobody():
+    found = with_idle(0.125)
+    assert (found.pruned, found.pruned_unaligned) == (2, 2)
+    with pytest.raises(ValueError, match="hits only neurons that align with nothing"):
+        found.favours("head")
+    assert "nan" not in str(found)
+
+
 def test_a_share_that_rounds_to_no_neuron_is_said_and_favours_nobody():
     found = specialisation(torch.eye(3), torch.eye(3), groups=["head", "head", "tail"], alpha=0.1)
     assert found.pruned == 0
@@ -75,6 +102,8 @@ def test_a_share_that_rounds_to_no_neuron_is_said_and_favours_nobody():
         (lambda: smallest_neurons(torch.ones(4), 0.9), "prunes all"),
         (lambda: specialisation(torch.ones(4, 3), torch.eye(3), groups=["a"]), "one entry"),
         (lambda: specialisation(torch.ones(4, 3), torch.eye(3)[:1]), "at least two"),
+        (lambda: specialisation(torch.full((4, 3), torch.nan), torch.eye(3)), "weights have entries that are not"),
+        (lambda: specialisation(torch.ones(4, 3), torch.eye(3) * torch.inf), "directions have entries that are not"),
     ],
 )
 def test_bad_input_is_refused(build, words):

@@ -17,6 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ._checks import number, whole
+
+SUPPORTS = 4096  # kinds of supports that the loss floor sums over one by one
+
 
 @dataclass(frozen=True)
 class Descent:
@@ -28,6 +32,9 @@ class Descent:
     candidates: int
 
     def __post_init__(self) -> None:
+        for name in ("rate", "decay", "temperature"):
+            number(name, getattr(self, name))
+        whole("candidates", self.candidates)
         if self.rate <= 0 or self.temperature <= 0:
             raise ValueError(f"rate and temperature must be positive, not {self.rate} and {self.temperature}")
         if self.decay < 0 or self.rate * self.decay >= 1:
@@ -115,6 +122,9 @@ class NeuronSets:
 
 def set_thresholds(features: int, ratio: float, margin: float) -> tuple[float, float]:
     """(c₁ log d/d, c₂ log d/d) with c₁ = 2(1 + γ)/r² and c₂ = 2(1 − γ)r²: shares of a neuron's feature energy."""
+    whole("features", features)
+    number("ratio", ratio)
+    number("margin", margin)
     if features < 3:
         raise ValueError(f"the neuron sets need at least 3 features, not {features}")
     if not 0 < ratio <= 1:
@@ -217,13 +227,20 @@ def loss_floor(rates: Sequence[float], negatives: int) -> float:
 
     Given the features S active in an anchor, N ~ Bin(negatives, Π_{j∈S} q_j/2) counts the negatives whose active
     features contain S with the same signs. ``rates`` are the q_j. An anchor without features costs log(1 + negatives).
+    The sum over supports is exact where features share few rates; where there are too many kinds of supports, it is
+    interpolated, with an error below 1e-10.
     """
     q = np.asarray(rates, dtype=float)
-    if q.ndim != 1 or not len(q) or (q < 0).any() or (q > 1).any():
+    if q.ndim != 1 or not len(q) or not ((q >= 0) & (q <= 1)).all():
         raise ValueError("rates are the activation probabilities of the features, each in [0, 1]")
+    whole("negatives", negatives)
     if negatives < 1:
         raise ValueError(f"at least one negative is needed, not {negatives}")
     values, counts = np.unique(q, return_counts=True)
+    kinds, active = math.prod(int(count) + 1 for count in counts), q[q > 0]
+    rarest = float((np.log(active) - math.log(2)).sum())  # log Pr(a negative contains all features): may underflow
+    if kinds > SUPPORTS or rarest < -650:
+        return _smooth_floor(active, negatives)
     return _floor(values, counts, negatives)
 
 
@@ -241,9 +258,37 @@ def _floor(values: np.ndarray, counts: np.ndarray, negatives: int) -> float:
     return float(weight @ each)
 
 
+def _smooth_floor(rates: np.ndarray, negatives: int) -> float:
+    """The same for any number of distinct rates, in time linear in it.
+
+    With G(ℓ) = E log(1 + Bin(n, e^{−ℓ})) an active feature adds a = log(2/q) to ℓ, an absent one nothing. So features
+    are averaged out one by one, V ← (1 − q)V(ℓ) + qV(ℓ + a), and the floor is V(0). V is kept on a grid and read off
+    between by Lagrange's formula in 8 points; it is as smooth as G, whose derivatives are of order k!, so a spacing of
+    1/64 leaves about 1e-13 per feature. Beyond the grid's end G < n e^{−ℓ} is below 1e-17.
+    """
+    from scipy.stats import binom
+
+    step, points = 1 / 64, np.arange(8)
+    match = np.exp(-step * np.arange(math.ceil((math.log(negatives) + 40) / step)))
+    values = np.zeros(len(match))
+    for place, p in enumerate(match):
+        mean, reach = negatives * p, 10 * math.sqrt(negatives * p) + 50  # what lies beyond has probability 1e-20
+        hits = np.arange(max(0, int(mean - reach)), min(negatives, int(mean + reach)) + 1)
+        values[place] = binom.pmf(hits, negatives, p) @ np.log1p(hits)
+    others = [np.delete(points, k) for k in points]
+    for q in rates:
+        ahead, rest = divmod((math.log(2) - math.log(q)) / step, 1)  # 44 spacings at least: 3 points lie before
+        weights = [np.prod((3 + rest - other) / (k - other)) for k, other in zip(points, others, strict=True)]
+        beyond = np.append(values[int(ahead) - 3 :], np.zeros(len(values) + 7))[: len(values) + 7]
+        values = (1 - q) * values + q * np.convolve(beyond, weights[::-1], mode="valid")
+    return float(values[0])
+
+
 def pruning_horizon(ratio: float, boost: float) -> float:
     """Steps until a rare coefficient, ``ratio`` times as large as the frequent ones, has caught up when pruning lets it
     grow faster by the factor 1 + ``boost`` per step: log(1/r)/log(1 + boost)."""
+    number("ratio", ratio)
+    number("boost", boost)
     if not 0 < ratio <= 1 or boost <= 0:
         raise ValueError(f"ratio must lie in (0, 1] and boost be positive, not {ratio} and {boost}")
     return math.log(1 / ratio) / math.log1p(boost)

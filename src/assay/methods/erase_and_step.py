@@ -6,11 +6,14 @@ negative gradient: what the first step learned, with nothing of the initialisati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+from ._checks import number
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class EraseAndStep:
     """Replace the weights of ``layers`` (module or parameter names) by a multiple of their negative gradient.
 
     ``learning_rate`` is that multiple; ``None`` keeps each weight's norm, so that only directions change. ``forget`` is
-    the erased share of the old weight: 1 erases it, 0 is a plain gradient step. Biases and other layers stay.
+    the erased share of the old weight: 1 erases it, 0 is a plain gradient step. Biases, buffers (the statistics of
+    batch normalisation) and other layers stay.
     """
 
     layers: Sequence[str]
@@ -39,6 +43,9 @@ class EraseAndStep:
     def __post_init__(self) -> None:
         if isinstance(self.layers, str) or not self.layers:
             raise ValueError("layers must be a list of at least one module or parameter name")
+        if self.learning_rate is not None:
+            number("learning_rate", self.learning_rate)
+        number("forget", self.forget)
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be positive, or None to keep norms, not {self.learning_rate}")
         if not 0 <= self.forget <= 1:
@@ -58,7 +65,8 @@ class EraseAndStep:
         weight is replaced or, where a gradient is missing, zero or not finite, none.
         """
         chosen = _weights(model, self.layers)
-        gradients = _mean_gradients(model, list(chosen.values()), loss, batches)
+        with _buffers_kept(model):
+            gradients = _mean_gradients(model, list(chosen.values()), loss, batches)
         for name, gradient in zip(chosen, gradients, strict=True):
             if not bool(gradient.isfinite().all()) or not bool(gradient.any()):
                 raise ValueError(f"the gradient of {name!r} is zero or not finite: erasing would destroy the layer")
@@ -68,14 +76,14 @@ class EraseAndStep:
 
     @torch.no_grad()
     def _replace(self, name: str, weight: nn.Parameter, gradient: Tensor) -> ErasedWeight:
-        before = weight.clone()
+        before = weight.to(gradient.dtype, copy=True)
         rate = self.learning_rate if self.learning_rate is not None else float(before.norm() / gradient.norm())
         # Assigned, not subtracted: w - w in floating point leaves a residue that can exceed a tiny gradient.
         weight.copy_(-rate * gradient if self.forget == 1 else (1 - self.forget) * before - rate * gradient)
         return ErasedWeight(
             name=name,
             norm_before=float(before.norm()),
-            norm_after=float(weight.norm()),
+            norm_after=float(weight.to(gradient.dtype).norm()),
             cosine=float((_unit(before) * _unit(weight)).sum()),
             zero_rows=int((weight.flatten(1) == 0).all(dim=1).sum()),
         )
@@ -87,8 +95,10 @@ def _mean_gradients(
     loss: Callable[[Tensor, Tensor], Tensor],
     batches: Iterable[tuple[Tensor, Tensor]],
 ) -> list[Tensor]:
-    """Gradients of the mean loss over all samples; batches may differ in size."""
-    sums, samples = [torch.zeros_like(weight) for weight in weights], 0
+    """Gradients of the mean loss over all samples; batches may differ in size. Sums of many batches need more digits
+    than half precision has: a sum that has grown would swallow what comes after."""
+    wide = [torch.promote_types(weight.dtype, torch.float32) for weight in weights]
+    sums, samples = [torch.zeros_like(weight, dtype=kind) for weight, kind in zip(weights, wide, strict=True)], 0
     for inputs, labels in batches:
         with torch.enable_grad():
             value = loss(model(inputs), labels)
@@ -99,6 +109,21 @@ def _mean_gradients(
     if samples == 0:
         raise ValueError("erase-and-step needs at least one batch")
     return [total / samples for total in sums]
+
+
+@contextmanager
+def _buffers_kept(model: nn.Module) -> Iterator[None]:
+    """Passes within write their running statistics into copies; afterwards every buffer is the tensor that it was."""
+    before = [(module, dict(module._buffers)) for module in model.modules()]
+    copies = {id(buffer): buffer.clone() for buffer in model.buffers()}  # buffers that modules share stay shared
+    try:
+        for module, buffers in before:
+            module._buffers.update({name: copies[id(b)] for name, b in buffers.items() if b is not None})
+        yield
+    finally:
+        for module, buffers in before:
+            module._buffers.clear()
+            module._buffers.update(buffers)
 
 
 def _weights(model: nn.Module, layers: Sequence[str]) -> dict[str, nn.Parameter]:

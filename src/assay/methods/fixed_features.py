@@ -18,7 +18,10 @@ from torch.func import functional_call, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
+from ._checks import no_recomputation
+
 Data = tuple[Tensor, Tensor]
+RECOMPUTES = "the model uses gradient checkpointing, which cannot be linearised: switch it off"
 
 
 class Linearized(nn.Module):
@@ -43,7 +46,7 @@ class Linearized(nn.Module):
         def outputs(values: dict[str, Tensor]) -> Tensor:
             return _tensor(functional_call(self.base, values, args, kwargs))
 
-        with _forward_mode():
+        with no_recomputation(self.base, RECOMPUTES), _forward_mode():
             at = {name: parameters[name] for name in self.names}
             expansion = jvp(outputs, (at,), (dict(zip(self.names, self.displacement, strict=True)),))
         value: Tensor = expansion[0]
@@ -133,6 +136,9 @@ class ArmResult:
 
 @dataclass(frozen=True)
 class FeatureLearningGain:
+    """Full training beside its two comparators, each at its own best rate. ``gain`` near zero means that fixed features
+    would have done."""
+
     full: ArmResult
     linearized: ArmResult
     frozen: ArmResult

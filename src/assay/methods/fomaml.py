@@ -16,13 +16,14 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ._checks import number, whole
 from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, finite, mean, split_task
 
 
 @dataclass(frozen=True)
 class OuterStep:
     """What one outer step saw, averaged over its tasks: the query loss after and before adaptation, the norm of the
-    averaged gradient (before clipping)."""
+    averaged gradient (before clipping) over what the optimiser owns."""
 
     step: int
     loss: float
@@ -53,7 +54,11 @@ class Fomaml:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        InnerLoop(self.inner_lr or 0.0, self.inner_steps, self.inner_params, self.statistics, self.proximal)
+        rate = 0.0 if self.inner_lr is None else self.inner_lr
+        InnerLoop(rate, self.inner_steps, self.inner_params, self.statistics, self.proximal)
+        whole("tasks_per_step", self.tasks_per_step)
+        number("clip", 1.0 if self.clip is None else self.clip, infinite=True)
+        number("val_fraction", self.val_fraction)
         for name, allowed in (
             ("split", ("train-val", "train-train")), ("order", ("first", "second")), ("tt_samples", ("all", "support")),
         ):  # fmt: skip
@@ -89,19 +94,31 @@ class Fomaml:
         # Fused attention has no second derivative: its plain form has.
         with sdpa_kernel(SDPBackend.MATH) if second else nullcontext(), inner.modes(model), torch.enable_grad():
             adapted = inner.adapt(model, inside, loss_fn, create_graph=second)
-            value, _ = inner.loss(model, adapted, outside, loss_fn)
-            targets = list(start.values()) if second else [adapted[name] for name in start]
-            slopes = torch.autograd.grad(value, targets, materialize_grads=True)
+            if second:
+                value, _ = inner.loss(model, adapted, outside, loss_fn)
+                slopes = torch.autograd.grad(value, list(start.values()), materialize_grads=True)
+            else:
+                value, slopes = inner.slopes(model, adapted, outside, loss_fn, list(start))
         return dict(zip(start, slopes, strict=True)), value.detach()
 
     def step(
         self, model: nn.Module, tasks: Sequence[Task], loss_fn: Loss, optimizer: torch.optim.Optimizer, *,
         generator: torch.Generator, step: int = 0,
     ) -> OuterStep:  # fmt: skip
-        """One outer step on these tasks: gradients are averaged into ``.grad``, clipped if asked, and applied."""
+        """One outer step on these tasks: gradients are averaged into ``.grad``, clipped if asked, and applied. Clipping
+        and the reported norm are over the parameters that the optimiser owns; the others get this step's ``.grad`` too,
+        unclipped, for whoever moves them."""
+        if not tasks:
+            raise ValueError("an outer step needs at least one task")
         inner = self.inner(optimizer)
         start = inner.trainable(model)
+        known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        owned = [parameter for parameter in start.values() if id(parameter) in known]
+        if not owned:
+            raise ValueError("the optimiser owns none of the model's trainable parameters")
         optimizer.zero_grad()
+        for parameter in start.values():
+            parameter.grad = None
         after, before = [], []
         for task in tasks:
             inside, outside = self.parts(task, generator)
@@ -112,7 +129,7 @@ class Fomaml:
             for name, parameter in start.items():
                 part = slopes[name].detach() / len(tasks)
                 parameter.grad = part if parameter.grad is None else parameter.grad + part
-        norm = nn.utils.clip_grad_norm_(start.values(), self.clip if self.clip is not None else float("inf"))
+        norm = nn.utils.clip_grad_norm_(owned, self.clip if self.clip is not None else float("inf"))
         optimizer.step()
         return OuterStep(step, mean(after), mean(before), float(norm))
 

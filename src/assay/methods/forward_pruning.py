@@ -24,12 +24,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize as unit
 
+from ._checks import no_recomputation, number
+
 Granularity = Literal["neuron", "weight"]
 Scope = Literal["layer", "global"]
 Mode = Literal["logit_masked", "straight_through", "self_competitor"]
 Refresh = Literal["step", "epoch"]
 Layers = str | Sequence[str] | Callable[[str, nn.Module], bool]
 PRUNABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+RECOMPUTES = (
+    "the encoder uses gradient checkpointing, which would repeat the masked pass with unmasked weights when gradients "
+    "are taken: switch it off, or use mode='logit_masked', whose masked pass has no gradient"
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,7 @@ def pruned_infonce(
     (1/Kτ) Σ_k [Σ_s P_k(s)⟨f(x_k), f(y_s)⟩ − ⟨f(x_k), f(y_k)⟩] with the masked softmax P held fixed. Where masked and
     full embeddings coincide its gradient is InfoNCE's. ``stop_gradient`` treats the candidates y as constants.
     """
+    number("the temperature tau", tau)
     if tau <= 0:
         raise ValueError(f"the temperature must be positive, not {tau}")
     if wrong := [f for f in (f_full_x, f_full_y, f_mask_x, f_mask_y) if not isinstance(f, Tensor)]:
@@ -103,13 +110,31 @@ class MaskReport:
         return sum(self.pruned.values()) / sum(self.total.values())
 
 
+@dataclass(frozen=True)
+class Matrix:
+    """A weight that can be masked: the module that holds it, its name and its bias's there, the axis that counts
+    neurons, and where their entries of the bias begin."""
+
+    module: nn.Module
+    weight_name: str = "weight"
+    bias_name: str = "bias"
+    axis: int = 0
+    first: int = 0
+
+    @property
+    def weight(self) -> Tensor:
+        found: Tensor = getattr(self.module, self.weight_name)
+        return found
+
+
 class ForwardMagnitudePruner:
     """Masks the smallest neurons or weights of an encoder in the forward pass, and gives the matching loss.
 
     ``alpha`` is the share that is masked, ``granularity`` what is masked: single weights, or neurons (rows or filters
     with their bias). ``scope`` compares magnitudes within each layer or over all of them. ``layers`` chooses by name or
-    by a predicate ``(name, module)``; by default every linear and convolution layer, never norms. ``start`` is the
-    first step with a mask, ``refresh`` when the mask is computed anew. Ties go to the lower index.
+    by a predicate ``(name, module)``; by default every linear and convolution layer that trains, never norms: a frozen
+    layer's magnitudes say nothing of what is being learned. ``start`` is the first step with a mask, ``refresh`` when
+    the mask is computed anew. Ties go to the lower index.
 
     ``mode``: ``logit_masked`` takes the softmax from the masked encoder and the gradient from the full one, so that
     masked neurons learn too; ``straight_through`` differentiates the masked encoder, so that masked weights get no
@@ -133,6 +158,8 @@ class ForwardMagnitudePruner:
         refresh: Refresh = "epoch",
         separate_bn: bool = True,
     ) -> None:
+        number("alpha", alpha)
+        number("start", start, infinite=True)
         if not 0 <= alpha < 1:
             raise ValueError(f"alpha, the share that is pruned, must lie in [0, 1), not {alpha}")
         if start < 0:
@@ -157,7 +184,7 @@ class ForwardMagnitudePruner:
     @torch.no_grad()
     def update_mask(self) -> MaskReport:
         """Compute the mask from the present magnitudes: 1 keeps, 0 prunes."""
-        sizes = {name: self._magnitudes(layer.weight) for name, layer in self.layers.items()}
+        sizes = {name: self._magnitudes(layer.weight, layer.axis) for name, layer in self.layers.items()}
         if self.scope == "global":
             kept = _keep_largest(torch.cat([size.reshape(-1) for size in sizes.values()]), self.alpha)
             parts = torch.split(kept, [size.numel() for size in sizes.values()])
@@ -169,6 +196,7 @@ class ForwardMagnitudePruner:
         return self.report()
 
     def report(self) -> MaskReport:
+        """What the present mask hides, layer by layer; the mask is as old as its last refresh."""
         return MaskReport(
             {name: int((~mask).sum()) for name, mask in self.masks.items()},
             {name: mask.numel() for name, mask in self.masks.items()},
@@ -179,21 +207,19 @@ class ForwardMagnitudePruner:
         """Whether the next step masks anything."""
         return self.alpha > 0 and self.steps >= self.start and not all(bool(m.all()) for m in self.masks.values())
 
-    def _magnitudes(self, weight: Tensor) -> Tensor:
-        return weight.abs() if self.granularity == "weight" else torch.linalg.vector_norm(weight.flatten(1), dim=1)
+    def _magnitudes(self, weight: Tensor, axis: int = 0) -> Tensor:
+        if self.granularity == "weight":
+            return weight.abs()
+        found: Tensor = torch.linalg.vector_norm(weight.movedim(axis, 0).flatten(1), dim=1)
+        return found
 
     @contextmanager
     def applied(self) -> Iterator[nn.Module]:
         """Within the context the encoder computes with masked weights (and, with ``separate_bn``, its own statistics).
         Afterwards every parameter and buffer is the object that it was, with the value that it had, whatever was
-        raised inside. Only in ``straight_through`` are buffers left to the pass."""
-        masked: dict[int, Tensor] = {}
-        for name, layer in self.layers.items():
-            mask = self.masks[name] = self.masks[name].to(layer.weight.device)  # the encoder may have moved
-            rows = mask if self.granularity == "weight" else mask.view(-1, *[1] * (layer.weight.ndim - 1))
-            masked[id(layer.weight)] = layer.weight * rows
-            if self.granularity == "neuron" and isinstance(layer.bias, Tensor):
-                masked[id(layer.bias)] = layer.bias * mask
+        raised inside. Only in ``straight_through`` are buffers left to the pass. A pass that would be computed anew for
+        its gradient (gradient checkpointing) is refused, since the true weights are back by then."""
+        masked = self._masked_tensors()
         taken: list[tuple[dict[str, Any], str, Any]] = []
         copies: dict[int, Tensor] = {}  # buffers that modules share stay shared
         try:
@@ -211,10 +237,29 @@ class ForwardMagnitudePruner:
                         if id(buffer) not in copies:
                             copies[id(buffer)] = self._own(f"{prefix}.{name}", buffer) if norm else buffer.clone()
                         module._buffers[name] = copies[id(buffer)]
-            yield self.encoder
+            with no_recomputation(self.encoder, RECOMPUTES):
+                yield self.encoder
         finally:
             for shelf, name, original in reversed(taken):
                 shelf[name] = original
+
+    def _masked_tensors(self) -> dict[int, Tensor]:
+        """θ ⊙ mask of every chosen weight, and of its bias when whole neurons are masked, by the identity of θ."""
+        found: dict[int, Tensor] = {}
+        for name, layer in self.layers.items():
+            weight, bias = layer.weight, getattr(layer.module, layer.bias_name, None)
+            mask = self.masks[name] = self.masks[name].to(weight.device)  # the encoder may have moved
+            if self.granularity == "weight":
+                found[id(weight)] = weight * mask
+                continue
+            shape = [1] * weight.ndim
+            shape[layer.axis] = -1
+            found[id(weight)] = weight * mask.view(shape)
+            if isinstance(bias, Tensor):
+                keep = torch.ones_like(bias, dtype=torch.bool)
+                keep[layer.first : layer.first + len(mask)] = mask
+                found[id(bias)] = found.get(id(bias), bias) * keep
+        return found
 
     def _own(self, name: str, buffer: Tensor) -> Tensor:
         """The masked branch's running statistic, kept between passes."""
@@ -280,25 +325,61 @@ class ForwardMagnitudePruner:
         return pruned_infonce(f_x, m_y, f_x, m_y, **options)
 
 
-def _chosen(encoder: nn.Module, layers: Layers | None) -> dict[str, Any]:
+def _prunable(encoder: nn.Module) -> dict[str, Matrix]:
+    """Every weight that a linear or convolution layer computes with, by name, in the encoder's order: the layer's name,
+    or the parameter's where a module holds several (``attention.in_proj_weight``)."""
+    found: dict[str, Matrix] = {}
+    for name, module in encoder.named_modules():
+        if isinstance(module, PRUNABLE):
+            found[name] = Matrix(module)
+        elif type(module).__name__ == "Conv1D" and getattr(module._parameters.get("weight"), "ndim", 0) == 2:
+            found[name] = Matrix(module, axis=1)  # GPT-2's linear layer, whose weight is stored (inputs, neurons)
+        elif isinstance(module, nn.MultiheadAttention):
+            parts = {"in_proj_weight": 0}
+            if module.in_proj_weight is None:  # keys or values have a size of their own
+                parts = {f"{part}_proj_weight": k * module.embed_dim for k, part in enumerate("qkv")}
+            for part, first in parts.items():
+                found[f"{name}.{part}" if name else part] = Matrix(module, part, "in_proj_bias", first=first)
+    return found
+
+
+def _chosen(encoder: nn.Module, layers: Layers | None) -> dict[str, Matrix]:
     """The layers to prune, by name, in the encoder's order."""
-    prunable = {name: module for name, module in encoder.named_modules() if isinstance(module, PRUNABLE)}
+    prunable = _prunable(encoder)
     layers = [layers] if isinstance(layers, str) else layers
     if layers is None:
-        chosen = prunable
+        chosen = {name: layer for name, layer in prunable.items() if layer.weight.requires_grad}
+        if prunable and not chosen:
+            raise ValueError("every linear and convolution layer is frozen: name in layers those to mask all the same")
     elif callable(layers):
-        chosen = {name: module for name, module in prunable.items() if layers(name, module)}
+        chosen = {name: layer for name, layer in prunable.items() if layers(name, layer.module)}
     else:
         if unknown := [name for name in layers if name not in prunable]:
-            raise ValueError(
-                f"no linear or convolution layer is called {unknown[0]!r}; there are {', '.join(prunable)}"
-            )
-        chosen = {name: module for name, module in prunable.items() if name in layers}
+            raise ValueError(f"no linear or convolution layer is called {unknown[0]!r}, only {', '.join(prunable)}")
+        chosen = {name: layer for name, layer in prunable.items() if name in layers}
     if not chosen:
         raise ValueError("there is no linear or convolution layer to prune")
-    if parametrised := [name for name, module in chosen.items() if "weight" not in module._parameters]:
+    if parametrised := [name for name, layer in chosen.items() if layer.weight_name not in layer.module._parameters]:
         raise ValueError(f"the weight of {parametrised[0]!r} is computed by a parametrisation and cannot be masked")
+    if layers is None:
+        _tell_of_others(encoder, chosen)
     return chosen
+
+
+def _tell_of_others(encoder: nn.Module, chosen: Mapping[str, Matrix]) -> None:
+    """Whoever leaves the choice to us expects every matrix to be masked; recurrent layers and a model's own parameters
+    are not. Embeddings, norms and tokens (a leading axis of one) are never meant."""
+    known = {id(layer.weight) for layer in chosen.values()}
+    for module in encoder.modules():
+        if any(word in type(module).__name__.lower() for word in ("norm", "embed")):
+            known |= {id(parameter) for parameter in module._parameters.values()}
+    others = {name: p for name, p in encoder.named_parameters() if p.requires_grad and id(p) not in known}
+    left = {name: p.numel() for name, p in others.items() if p.ndim > 1 and len(p) > 1}
+    if left:
+        names = ", ".join([*left][:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
+        share = sum(left.values()) / sum(parameter.numel() for parameter in encoder.parameters())
+        warnings.warn(f"in no linear or convolution layer, so never masked: {names} ({share:.1%} of the parameters); "
+                      "name in layers what to mask, and this is not said", stacklevel=4)  # fmt: skip
 
 
 def _keep_largest(magnitudes: Tensor, alpha: float) -> Tensor:

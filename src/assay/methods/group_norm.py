@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
+
+from ._checks import number
 
 
 @dataclass(frozen=True)
 class GroupPenalty:
     """``groups`` lists (parameter name, axis): unit i owns slice i of each. ``order`` is b, and the penalty is
     ‖θ‖_{2,b} to ``power``: 1 for the norm itself, b for the sum of ‖θ_i‖^b. ``eps`` stands inside the roots, so that
-    the gradient at a unit of zeros is zero and not NaN.
+    the gradient at a unit of zeros is zero and not NaN. Half precision has no number that small: such models are
+    squared and summed in float32, and so is the answer.
 
     >>> GroupPenalty([("0.weight", 0), ("2.weight", 1)], order=2)(model)
     """
@@ -29,6 +33,8 @@ class GroupPenalty:
     def __post_init__(self) -> None:
         if not self.groups:
             raise ValueError("groups must list at least one (parameter name, axis)")
+        for name in ("order", "power", "eps"):
+            number(name, getattr(self, name))
         if self.order < 1 or self.power <= 0 or self.eps < 0:
             raise ValueError(f"order {self.order} ≥ 1, power {self.power} > 0 and eps {self.eps} ≥ 0 are needed")
 
@@ -46,7 +52,7 @@ class GroupPenalty:
             if name not in parameters:
                 raise ValueError(f"the model has no parameter {name!r} (it has {', '.join(parameters)})")
             part = parameters[name].movedim(axis, 0)
-            part = part.reshape(len(part), -1).square().sum(1)
+            part = _wide(part.reshape(len(part), -1)).square().sum(1)
             if squares is not None and len(squares) != len(part):
                 raise ValueError(f"{name!r} has {len(part)} units along axis {axis}, and the others {len(squares)}")
             squares = part if squares is None else squares + part
@@ -61,5 +67,11 @@ def l2_group_penalty(model: nn.Module, groups: Sequence[tuple[str, int]], b: flo
 
 def group_norm(squares: Tensor, order: float, power: float = 1.0, eps: float = 1e-24) -> Tensor:
     """(Σ_i ‖θ_i‖^b)^{power/b} from the squared norms (..., units): (...)."""
+    squares = _wide(squares)
     total = (squares + eps).pow(order / 2).sum(-1)
     return total if power == order else (total + eps).pow(power / order)
+
+
+def _wide(values: Tensor) -> Tensor:
+    """float32 for half precision; wider formats as they are."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

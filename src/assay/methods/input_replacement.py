@@ -256,8 +256,14 @@ def agreement(model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
 
 @torch.no_grad()
 def _logits(model: nn.Module, inputs: Tensor) -> Tensor:
-    model.eval()
-    return torch.cat([model(chunk) for chunk in torch.split(inputs, 1000)])
+    """In evaluation mode; every module gets its own mode back, since parts of a model may be frozen on purpose."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        return torch.cat([model(chunk) for chunk in torch.split(inputs, 1000)])
+    finally:
+        for module, training in modes.items():
+            module.training = training
 
 
 def _built(make: Make, size: int, like: Tensor, seed: int, name: str) -> nn.Module:

@@ -102,7 +102,7 @@ class LoopedLinearTransformer(nn.Module):
             if weight is not None and weight.shape[-2:] != (dim + 1, dim + 1):
                 raise ValueError(f"weights must be (..., {dim + 1}, {dim + 1}), not {tuple(weight.shape)}")
         self.dim, self.loops, self.mask, self.fast = dim, loops, mask, fast
-        self.constructed = query_key is None and value_output is None
+        self._own_weights = query_key is not None or value_output is not None
         keep = torch.eye(dim + 1)
         keep[-1, -1] = 0
         self._hold("query_key", torch.eye(dim + 1) if query_key is None else query_key)
@@ -123,6 +123,19 @@ class LoopedLinearTransformer(nn.Module):
         else:
             self.register_buffer(name, value)
 
+    @property
+    def constructed(self) -> bool:
+        """Whether the weights are those of the construction, so that multiplying by them can be spared. Read off their
+        values: a state dict or an assignment may have changed them since."""
+        key, value = self.query_key, self.value_output
+        if self._own_weights or key.requires_grad or value.requires_grad:
+            return False
+        keep = torch.eye(self.dim + 1, dtype=value.dtype, device=value.device)
+        keep[-1, -1] = 0
+        return torch.equal(key, torch.eye(self.dim + 1, dtype=key.dtype, device=key.device)) and torch.equal(
+            value, keep
+        )
+
     def forward(self, prompt: Tensor) -> Tensor:
         """The output (..., dim) for prompts (..., n+1, dim+1); αθ⁽ᵀ⁾ under the construction."""
         return -self.query_rows(prompt)[-1][..., : self.dim]
@@ -138,9 +151,9 @@ class LoopedLinearTransformer(nn.Module):
             return self.prompts(prompt)[..., -1, :]
         sizes = self.sizes(prompt)
         examples, row = prompt[..., :-1, :], prompt[..., -1, :]
-        rows = [row]
+        rows, constructed = [row], self.constructed
         for size in sizes:
-            row = row - size.unsqueeze(-1) * self._query_attention(examples, row)
+            row = row - size.unsqueeze(-1) * self._query_attention(examples, row, constructed)
             rows.append(row)
         return torch.stack(rows)
 
@@ -166,16 +179,16 @@ class LoopedLinearTransformer(nn.Module):
             return step_sizes(self.rule, inputs, self.loops)
         given = self.steps.to(prompt)
         sizes = given.expand(self.loops) if given.ndim == 0 else given
-        if self.constructed and self.loops and not isinstance(self.steps, nn.Parameter):
+        if self.loops and not isinstance(self.steps, nn.Parameter) and self.constructed:
             _warn_of_divergence(sizes.detach(), inputs.detach())
         return sizes
 
-    def _query_attention(self, examples: Tensor, row: Tensor) -> Tensor:
+    def _query_attention(self, examples: Tensor, row: Tensor, constructed: bool) -> Tensor:
         """The only non-zero row of the attention's output: (..., dim+1)."""
-        key = row if self.constructed else (row.unsqueeze(-2) @ self.query_key.to(row)).squeeze(-2)
+        key = row if constructed else (row.unsqueeze(-2) @ self.query_key.to(row)).squeeze(-2)
         scores = examples @ key.unsqueeze(-1)
         read = (scores.mT @ examples).squeeze(-2)
-        if self.constructed:
+        if constructed:
             return torch.cat([read[..., :-1], torch.zeros_like(read[..., -1:])], -1)
         return (read.unsqueeze(-2) @ self.value_output.to(row)).squeeze(-2)
 

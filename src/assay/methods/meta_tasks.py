@@ -15,16 +15,26 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from ._checks import no_recomputation, number, whole
+
 Inputs = Tensor | Mapping[str, Tensor]
 Loss = Callable[[Any, Tensor], Tensor]
 Parameters = dict[str, Tensor]
 TaskSampler = Callable[[torch.Generator], "Task"]
+RECOMPUTES = (
+    "the model uses gradient checkpointing, which would repeat a pass with other weights than it had when gradients "
+    "are taken through the inner steps: switch it off, or use order='first'"
+)
+REENTRANT = (
+    "the model uses reentrant gradient checkpointing, which hides weights from the inner loop: set use_reentrant=False"
+)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Samples of one task. ``support`` and ``query`` are index tensors of a split that is already made; without them
-    the method splits. ``inputs`` has a first axis of samples, in every tensor when it is a mapping."""
+    """Samples of one task. ``support`` and ``query`` are index tensors of a split that is already made, places (counted
+    from the end when negative) or masks (one flag per sample); they are kept as places. Without them the method splits.
+    ``inputs`` has a first axis of samples, in every tensor when it is a mapping."""
 
     inputs: Inputs
     labels: Tensor
@@ -38,8 +48,10 @@ class Task:
         if (self.support is None) != (self.query is None):
             raise ValueError("give both support and query indices, or neither")
         if self.support is not None and self.query is not None:
-            both = set(self.support.tolist()) & set(self.query.tolist())
-            if both:
+            support, query = (_places(*side, len(self)) for side in (("support", self.support), ("query", self.query)))
+            object.__setattr__(self, "support", support)
+            object.__setattr__(self, "query", query)
+            if both := set(support.tolist()) & set(query.tolist()):
                 raise ValueError(f"{len(both)} samples are in both support and query: such a split is none")
 
     @staticmethod
@@ -69,6 +81,22 @@ class Task:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+def _places(name: str, index: Any, count: int) -> Tensor:
+    """Where the samples of one side are, each place by one number only: with −1 beside 3 of four samples, a sample on
+    both sides would not be seen."""
+    found = torch.as_tensor(index)
+    if found.dim() != 1 or found.is_floating_point() or found.is_complex():
+        raise ValueError(f"{name} must be a list of places or one flag per sample, not {index!r}")
+    if found.dtype == torch.bool:
+        if len(found) != count:
+            raise ValueError(f"{name} has {len(found)} flags for {count} samples")
+        return found.nonzero().squeeze(1)
+    found = found.long()
+    if wrong := [place for place in found.tolist() if not -count <= place < count]:
+        raise ValueError(f"{name} asks for sample {wrong[0]}, and there are {count}")
+    return torch.where(found < 0, found + count, found)
 
 
 def _matched(support: Inputs, query: Inputs) -> tuple[list[Tensor], list[Tensor]]:
@@ -110,6 +138,7 @@ def split_task(
                 f"class {sorted(alone)[0]} is on one side of the task's split only (stratify=False allows that)"
             )
         return task.part(task.support), task.part(task.query)
+    number("val_fraction", val_fraction)
     if not 0 < val_fraction < 1:
         raise ValueError(f"val_fraction must lie between 0 and 1, both excluded, not {val_fraction}")
     order = torch.randperm(len(task), generator=generator)
@@ -167,6 +196,9 @@ class InnerLoop:
     proximal: float = 0.0
 
     def __post_init__(self) -> None:
+        number("inner_lr", self.inner_lr)
+        number("proximal", self.proximal)
+        whole("inner_steps", self.inner_steps)
         if self.inner_lr < 0 or self.proximal < 0:
             raise ValueError("inner_lr and proximal must not be negative")
         if self.inner_steps < 0:
@@ -196,17 +228,20 @@ class InnerLoop:
         return chosen
 
     def loss(self, model: nn.Module, weights: Parameters, task: Task, loss_fn: Loss) -> tuple[Tensor, Any]:
-        """The loss and the model's answer with ``weights`` in place of its parameters; buffers are copies."""
-        buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-        outputs: Any
-        if isinstance(task.inputs, Mapping):
-            outputs = functional_call(model, {**buffers, **weights}, (), dict(task.inputs))
-        else:
-            outputs = functional_call(model, {**buffers, **weights}, (task.inputs,))
-        value = loss_fn(outputs, task.labels)
-        if value.dim() != 0:
-            raise ValueError("loss_fn must return one number, the mean over samples")
+        """The loss and the model's answer with ``weights`` in place of its parameters; buffers are copies. A model that
+        checkpoints is refused where gradients are on: by the time they are taken, its own weights are back."""
+        with no_recomputation(model, RECOMPUTES):
+            value, outputs, _ = _call(_Pass(model), weights, task, loss_fn)
         return value, outputs
+
+    def slopes(
+        self, model: nn.Module, weights: Parameters, task: Task, loss_fn: Loss, names: Sequence[str]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The loss, and its gradient for the weights called ``names``, taken while they are still in place: a model
+        that checkpoints computes its pass anew for the gradient, and must find the weights of the first time."""
+        with no_recomputation(model, REENTRANT, reentrant_only=True):
+            value, _, found = _call(_Pass(model, [weights[name] for name in names]), weights, task, loss_fn)
+        return value, found
 
     def adapt(self, model: nn.Module, task: Task, loss_fn: Loss, *, create_graph: bool = False) -> Parameters:
         """All trainable parameters after the inner steps on ``task``. With ``create_graph`` the steps can be
@@ -216,9 +251,12 @@ class InnerLoop:
         weights: Parameters = start if create_graph else {n: p.detach().requires_grad_() for n, p in start.items()}
         with self.modes(model), torch.enable_grad():
             for _ in range(self.inner_steps):
-                value, _ = self.loss(model, weights, task, loss_fn)
-                slopes = torch.autograd.grad(value, [weights[n] for n in names], create_graph=create_graph,
-                                             materialize_grads=True)  # fmt: skip
+                if create_graph:
+                    value, _ = self.loss(model, weights, task, loss_fn)
+                    slopes = torch.autograd.grad(value, [weights[n] for n in names], create_graph=True,
+                                                 materialize_grads=True)  # fmt: skip
+                else:
+                    _, slopes = self.slopes(model, weights, task, loss_fn, names)
                 moved = {n: self._step(weights[n], slope, start[n]) for n, slope in zip(names, slopes, strict=True)}
                 if not create_graph:
                     moved = {n: value.detach().requires_grad_() for n, value in moved.items()}
@@ -246,6 +284,32 @@ class InnerLoop:
         finally:
             for module, training in before.items():
                 module.training = training
+
+
+class _Pass(nn.Module):
+    """One pass of a model with its loss, and the gradient for ``targets``, as a module: ``functional_call`` exchanges
+    weights for as long as a module's forward runs, so that the gradient is taken within."""
+
+    def __init__(self, model: nn.Module, targets: Sequence[Tensor] = ()) -> None:
+        super().__init__()
+        self.model, self.targets = model, targets
+
+    def forward(self, task: Task, loss_fn: Loss) -> tuple[Tensor, Any, tuple[Tensor, ...]]:
+        inputs = task.inputs
+        outputs = self.model(**inputs) if isinstance(inputs, Mapping) else self.model(inputs)
+        value = loss_fn(outputs, task.labels)
+        if value.dim() != 0:
+            raise ValueError("loss_fn must return one number, the mean over samples")
+        slopes = torch.autograd.grad(value, self.targets, materialize_grads=True) if self.targets else ()
+        return value, outputs, slopes
+
+
+def _call(one: _Pass, weights: Parameters, task: Task, loss_fn: Loss) -> tuple[Tensor, Any, tuple[Tensor, ...]]:
+    """The pass with ``weights`` for parameters and copies for buffers."""
+    buffers = {name: buffer.clone() for name, buffer in one.model.named_buffers()}
+    held = {f"model.{name}": value for name, value in (buffers | weights).items()}
+    found: tuple[Tensor, Any, tuple[Tensor, ...]] = functional_call(one, held, (task, loss_fn))
+    return found
 
 
 def draw_tasks(sampler: TaskSampler | Sequence[Task], count: int, generator: torch.Generator) -> list[Task]:

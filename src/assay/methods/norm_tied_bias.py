@@ -13,6 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
+
+from ._checks import number
 
 
 @contextmanager
@@ -20,16 +23,14 @@ def norm_tied_bias(optimizer: torch.optim.Optimizer, layers: Iterable[nn.Module]
     """Within the context each ``optimizer.step()`` lowers every unit's bias by ``rate`` times the length that the
     step moved its weights. Layers need ``weight`` (units, ...) and ``bias`` (units,); freeze the biases
     (``requires_grad_(False)``) for the theory's rule, where no gradient reaches them."""
+    number("the rate ρ", rate)
     if rate < 0:
         raise ValueError(f"the rate ρ must not be negative, not {rate}")
-    chosen: list[tuple[Tensor, Tensor]] = []
-    for layer in layers:
-        weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
-        if not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
-            raise ValueError(f"{type(layer).__name__} has no weight and bias to tie")
-        chosen.append((weight, bias))
+    chosen = [_weight_and_bias(layer) for layer in layers]
     if not chosen:
         raise ValueError("no layer was given")
+    if len({id(bias) for _, bias in chosen}) < len(chosen):
+        raise ValueError("a layer is listed twice: its bias would pay twice for every step")
     before: list[Tensor] = []
 
     def remember(*_: Any) -> None:
@@ -46,3 +47,17 @@ def norm_tied_bias(optimizer: torch.optim.Optimizer, layers: Iterable[nn.Module]
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _weight_and_bias(layer: nn.Module) -> tuple[Tensor, Tensor]:
+    """A layer's weight and bias, where unit i has row i of the weight: refused before a step is taken otherwise."""
+    weight, bias, kind = getattr(layer, "weight", None), getattr(layer, "bias", None), type(layer).__name__
+    if not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
+        raise ValueError(f"{kind} has no weight and bias to tie")
+    gpt2s = kind == "Conv1D" and weight.ndim == 2  # its linear layer, whose weight is stored (inputs, units)
+    transposed = gpt2s or isinstance(layer, nn.modules.conv._ConvTransposeNd)
+    if transposed or weight.ndim < 2 or bias.shape != weight.shape[:1]:
+        raise ValueError(f"{kind} does not have one row of its weight and one bias per unit: there is nothing to tie")
+    if is_parametrized(layer, "weight"):
+        raise ValueError(f"the weight of {kind} is computed by a parametrisation, and no step moves it")
+    return weight, bias

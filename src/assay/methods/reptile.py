@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ._checks import number, whole
 from .meta_tasks import InnerLoop, Loss, Task, TaskSampler, draw_tasks, finite, mean
 
 
@@ -39,15 +40,22 @@ class Reptile:
 
     def __post_init__(self) -> None:
         self.inner()
+        number("epsilon", self.epsilon)
+        whole("tasks_per_step", self.tasks_per_step)
         if not 0 < self.epsilon <= 1:
             raise ValueError(f"epsilon must lie in (0, 1], not {self.epsilon}")
         if self.tasks_per_step < 1:
             raise ValueError("tasks_per_step must be positive")
 
     def inner(self) -> InnerLoop:
+        """The loop that adapts to one task; also of use alone, to adapt the trained model to a new task."""
         return InnerLoop(self.inner_lr, self.inner_steps, self.inner_params, self.statistics, self.proximal)
 
     def step(self, model: nn.Module, tasks: Sequence[Task], loss_fn: Loss, *, step: int = 0) -> ReptileStep:
+        """One outer step: adapt to each task from the same weights, then move the model in place by ``epsilon`` times
+        the mean of the ways. No optimiser takes part, and no ``.grad`` is written."""
+        if not tasks:
+            raise ValueError("an outer step needs at least one task")
         inner = self.inner()
         start = inner.trainable(model)
         moves: dict[str, Tensor] = {name: torch.zeros_like(parameter) for name, parameter in start.items()}

@@ -14,13 +14,21 @@ import torch
 from torch import Tensor, nn
 
 _LAYERS = ("model.layers", "transformer.h", "gpt_neox.layers", "model.decoder.layers", "decoder.layers", "h", "layers",
-           "encoder.layer", "bert.encoder.layer", "roberta.encoder.layer", "encoder.layers",
+           "encoder.layer", "bert.encoder.layer", "roberta.encoder.layer", "electra.encoder.layer", "encoder.layers",
            "transformer.layers")  # fmt: skip
 _EMBEDDINGS = ("model.embed_tokens", "transformer.wte", "wte", "gpt_neox.embed_in", "embed_tokens", "embedding",
                "embeddings.word_embeddings", "bert.embeddings.word_embeddings", "tok_embeddings")  # fmt: skip
-_EMBEDDING_NORMS = ("embeddings.LayerNorm", "bert.embeddings.LayerNorm", "roberta.embeddings.LayerNorm")
+_EMBEDDING_NORMS = ("embeddings.LayerNorm", "bert.embeddings.LayerNorm", "roberta.embeddings.LayerNorm",
+                    "electra.embeddings.LayerNorm")  # fmt: skip
+_WIDENINGS = ("model.decoder.project_in", "decoder.project_in", "embeddings_project", "electra.embeddings_project")
 _ATTENTION = ("self_attn", "attn", "attention.self", "attention")
 _NORMS = ("input_layernorm", "ln_1", "self_attn_layer_norm", "norm1", "attention_norm")
+_PRE_NORM, _POST_NORM = ("xglm", "biogpt"), ("openai-gpt",)  # kinds of models whose names alone do not tell the order
+_LATER_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "pre_feedforward_layernorm", "ln_2",
+                "final_layer_norm", "norm2", "norm3", "ffn_norm")  # fmt: skip
+_QUERY_NORMS, _KEY_NORMS = ("q_norm", "q_layernorm"), ("k_norm", "k_layernorm")
+_CHANGES = ("norm", "normperhead", "convolution")  # how the names of classes end that change what they are given
+_HEAD_WIDTHS = ("head_dim", "attention_head_size", "head_size")
 _QUERIES, _KEYS = ("q_proj", "query", "wq", "query_proj"), ("k_proj", "key", "wk", "key_proj")
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
 
@@ -85,11 +93,12 @@ def token_scores(embeddings: Tensor, query: Tensor, key: Tensor) -> Tensor:
 def attention_fourier(model: nn.Module, layer: int, head: int, token_ids: Sequence[int]) -> ScoreSpectrum:
     """The spectrum of one head's scores among ``token_ids``, cyclic tokens in order (the seven weekdays, say).
 
-    Understands the usual families by their attributes: separate projections (Llama, Mistral, Qwen, Gemma, OPT, BERT),
-    the fused ones of GPT-2 and GPT-NeoX, grouped keys, normalised queries and keys, and ``nn.TransformerEncoder``.
-    Embeddings that the model normalises before its first layer (BERT) are normalised, and so is what a pre-norm block
-    reads. Biases, positions, segments and rotations are left out, and beyond the first layer the embeddings stand in
-    for what earlier layers wrote.
+    Understands the usual families by their attributes: separate projections (Llama, Mistral, Qwen, Gemma, Phi, OLMo,
+    StableLM, Cohere, OPT, BERT, ELECTRA), the fused ones of GPT-2 and GPT-NeoX, grouped keys, normalised queries and
+    keys, and ``nn.TransformerEncoder``. Refuses what it would have to guess: a norm that may come before or after
+    attention, or two stacks of layers. Embeddings that the model normalises or widens before its first layer (BERT,
+    ELECTRA) are treated so, and so is what a pre-norm block reads. Biases, positions, segments and rotations are left
+    out, and beyond the first layer the embeddings stand in for what earlier layers wrote.
     """
     ids = torch.as_tensor(list(token_ids))
     if ids.ndim != 1 or len(ids) < 3 or len(set(ids.tolist())) != len(ids):
@@ -97,67 +106,132 @@ def attention_fourier(model: nn.Module, layer: int, head: int, token_ids: Sequen
     table = _embedding(model)
     if int(ids.min()) < 0 or int(ids.max()) >= table.num_embeddings:
         raise ValueError(f"token_ids must lie in 0..{table.num_embeddings - 1}, the model's vocabulary")
+    if getattr(getattr(model, "config", None), "is_encoder_decoder", False) is True:
+        raise ValueError(f"{type(model).__name__} has an encoder and a decoder, two stacks of layers; use token_scores")
     layers = _first(model, _LAYERS, "list of layers")
     if not 0 <= layer < len(layers):
         raise ValueError(f"the model has layers 0..{len(layers) - 1}, not {layer}")
     block = layers[layer]
+    attention = _first(block, _ATTENTION, "attention module")
     with torch.no_grad():
         embeddings = _apply(_find(model, _EMBEDDING_NORMS), table(ids.to(table.weight.device)))
-        reads = _normalised(block, embeddings)
-        query, key, norms = _head_weights(model, _first(block, _ATTENTION, "attention module"), head)
-        queries, keys = (_apply(norm, reads @ w.mT) for norm, w in zip(norms, (query, key), strict=True))
+        reads = _normalised(model, block, _apply(_find(model, _WIDENINGS), embeddings))
+        queries, keys = _queries_and_keys(model, attention, reads, head)
         return score_spectrum((keys @ queries.mT).float())
 
 
-def _head_weights(model: nn.Module, attention: nn.Module, head: int) -> tuple[Tensor, Tensor, tuple[Any, Any]]:
-    """W^Q and W^K of one head as (head_dim, dim), and what normalises its queries and keys."""
+def _queries_and_keys(model: nn.Module, attention: nn.Module, reads: Tensor, head: int) -> tuple[Tensor, Tensor]:
+    """One head's queries and keys (p, head_dim) of what the attention reads (p, dim)."""
     heads = _count(model, attention, _HEADS)
     if not 0 <= head < heads:
         raise ValueError(f"the layer has heads 0..{heads - 1}, not {head}")
-    norms = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
-    fused = getattr(attention, "query_key_value", None)
-    if fused is not None:  # GPT-NeoX: the three projections of a head lie together
-        each = fused.weight.reshape(heads, 3, -1, fused.weight.shape[1])[head]
-        return each[0], each[1], norms
-    query, key = _projections(attention)
+    _refuse_unknown(attention, (*_QUERY_NORMS, *_KEY_NORMS))
+    query, key = _projections(attention, heads)
     width = len(query) // heads
     if len(query) % heads or len(key) % width:
         raise ValueError(f"projections of {len(query)} and {len(key)} rows do not divide among {heads} heads")
+    stated = _stated(model, attention, _HEAD_WIDTHS)
+    if stated not in (None, width) or query.shape[1] != reads.shape[-1]:
+        raise ValueError(
+            f"projections {tuple(query.shape)} of {heads} heads do not fit inputs of {reads.shape[-1]} entries and "
+            f"heads of {stated or width}; use token_scores"
+        )
     shared = head * (len(key) // width) // heads  # several query heads may share a key head
-    rows = slice(head * width, (head + 1) * width), slice(shared * width, (shared + 1) * width)
-    return query[rows[0]], key[rows[1]], norms
+    sides = ((query, head, _QUERY_NORMS), (key, shared, _KEY_NORMS))
+    queries, keys = (_one_head(reads, w, at, width, _find(attention, names)) for w, at, names in sides)
+    return queries, keys
 
 
-def _projections(attention: nn.Module) -> tuple[Tensor, Tensor]:
+def _one_head(reads: Tensor, weight: Tensor, at: int, width: int, norm: Any) -> Tensor:
+    """One head's part of a projection (heads · width, dim), normalised as the model does: each head by the same norm,
+    by one of its own (StableLM), by its row of a common weight (Cohere), or all heads together (OLMo 2)."""
+    own = reads @ weight[at * width : (at + 1) * width].mT
+    shape = tuple(getattr(getattr(norm, "weight", None), "shape", (width,)))
+    if norm is None:
+        return own
+    if hasattr(norm, "norms"):
+        return _apply(norm.norms[at], own)
+    if shape == (width,):
+        return _apply(norm, own)
+    heads = len(weight) // width
+    if shape not in ((heads, width), (heads * width,)):
+        raise ValueError(f"a norm of shape {shape} does not fit {heads} heads of {width} entries; use token_scores")
+    together = (reads @ weight.mT).reshape(len(reads), *shape)
+    return _apply(norm, together).reshape(len(reads), heads, width)[:, at]
+
+
+def _projections(attention: nn.Module, heads: int) -> tuple[Tensor, Tensor]:
     """W^Q and W^K of all heads, (heads · head_dim, dim)."""
+    together = getattr(attention, "query_key_value", None)
+    if together is not None:  # GPT-NeoX: the three projections of a head lie together
+        each = together.weight.unflatten(0, (heads, 3, -1)) if len(together.weight) % (3 * heads) == 0 else None
+        if each is None:
+            raise ValueError(f"{len(together.weight)} fused rows do not divide among {heads} heads; use token_scores")
+        return each[:, 0].flatten(0, 1), each[:, 1].flatten(0, 1)
     packed = getattr(attention, "in_proj_weight", None)  # nn.MultiheadAttention
     if packed is not None:
         query, key, _ = packed.chunk(3)
         return query, key
     fused = getattr(attention, "c_attn", None)  # GPT-2's Conv1D keeps (in, out)
     if fused is not None:
+        if fused.weight.shape[1] != 3 * fused.weight.shape[0]:
+            raise ValueError(f"c_attn of shape {tuple(fused.weight.shape)} is not GPT-2's; use token_scores")
         query, key, _ = fused.weight.mT.chunk(3)
         return query, key
     found = [_first(attention, names, "query and key projections") for names in (_QUERIES, _KEYS)]
+    if not all(isinstance(getattr(each, "weight", None), Tensor) for each in found):
+        raise ValueError(
+            f"the projections are {type(found[0]).__name__}, without a weight of their own; use token_scores"
+        )
     return found[0].weight, found[1].weight
 
 
-def _normalised(block: nn.Module, embeddings: Tensor) -> Tensor:
+def _normalised(model: nn.Module, block: nn.Module, embeddings: Tensor) -> Tensor:
     """What the attention reads: normalised in a pre-norm block, the embeddings themselves otherwise."""
     if getattr(block, "norm_first", True) is False or getattr(block, "do_layer_norm_before", True) is False:
         return embeddings
+    kind = getattr(getattr(model, "config", None), "model_type", None)
+    if kind in _POST_NORM:
+        return embeddings
+    told = hasattr(block, "do_layer_norm_before") or kind in _PRE_NORM
+    if hasattr(block, "self_attn_layer_norm") and not told:
+        raise ValueError(
+            f"the self_attn_layer_norm of a {type(block).__name__} may come before attention or, as in BART, after it; "
+            "use token_scores"
+        )
     norm = _find(block, _NORMS)
-    return embeddings if norm is None else _apply(norm, embeddings)
+    if norm is None:
+        for part in (block, getattr(block, "attention", None)):  # BERT's attention module holds its projections deeper
+            _refuse_unknown(part, (*_LATER_NORMS, *_QUERY_NORMS, *_KEY_NORMS))
+    return _apply(norm, embeddings)
+
+
+def _refuse_unknown(module: nn.Module | None, known: tuple[str, ...]) -> None:
+    """A norm or convolution of another name may be part of what the head computes; left out, it would not be missed."""
+    for name, part in module.named_children() if module is not None else ():
+        counts = isinstance(part, (nn.LayerNorm, nn.RMSNorm)) or type(part).__name__.lower().endswith(_CHANGES)
+        if counts and name not in known:
+            owner = type(module).__name__
+            raise ValueError(f"it is not known whether {name!r} of a {owner} comes before its scores; use token_scores")
 
 
 def _apply(norm: Any, values: Tensor) -> Tensor:
-    found: Tensor = values if norm is None else norm(values)
+    if norm is None:
+        return values
+    entries = getattr(norm, "weight", values).shape[-1]
+    if entries != values.shape[-1]:
+        kind = type(norm).__name__
+        raise ValueError(f"a {kind} of {entries} entries does not fit {values.shape[-1]}; use token_scores")
+    found: Tensor = norm(values)
     return found
 
 
 def _embedding(model: nn.Module) -> nn.Embedding:
     ask = getattr(model, "get_input_embeddings", None)
-    found = ask() if callable(ask) else _first(model, _EMBEDDINGS, "token embedding")
+    try:
+        found = ask() if callable(ask) else _first(model, _EMBEDDINGS, "token embedding")
+    except NotImplementedError:
+        raise ValueError(f"{type(model).__name__} has no token embedding; use token_scores") from None
     if not hasattr(found, "num_embeddings"):
         raise ValueError(f"the token embedding is a {type(found).__name__}; the probe reads an nn.Embedding")
     embedding: nn.Embedding = found
@@ -165,11 +239,19 @@ def _embedding(model: nn.Module) -> nn.Embedding:
 
 
 def _count(model: nn.Module, attention: nn.Module, names: tuple[str, ...]) -> int:
+    found = _stated(model, attention, names)
+    if found is None:
+        raise ValueError("the number of heads is neither an attribute of the attention module nor in the configuration")
+    return found
+
+
+def _stated(model: nn.Module, attention: nn.Module, names: tuple[str, ...]) -> int | None:
+    """A number that the attention module states, or the configuration."""
     for holder in (attention, getattr(attention, "config", None), getattr(model, "config", None)):
         for name in names:
             if isinstance(count := getattr(holder, name, None), int):
                 return count
-    raise ValueError("the number of heads is neither an attribute of the attention module nor in the configuration")
+    return None
 
 
 def _find(module: nn.Module, paths: tuple[str, ...]) -> Any:

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay.methods._checks import whole
+
 
 @dataclass(frozen=True)
 class ChunkCosines:
@@ -81,6 +83,8 @@ class GradientConsistency:
     def __post_init__(self) -> None:
         if isinstance(self.parameters, str) or not self.parameters:
             raise ValueError("parameters must be a list of at least one parameter or module name")
+        for name in ("chunks", "steps_per_chunk", "output_axis"):
+            whole(name, getattr(self, name))
         if self.chunks < 2 or self.steps_per_chunk < 1:
             raise ValueError(
                 f"consistency needs at least 2 chunks of at least 1 step, not {self.chunks} of {self.steps_per_chunk}"

@@ -63,17 +63,37 @@ def head_tail_probe(
 ) -> HeadTail:
     """Fit a linear classifier on frozen features (n, dim), then score it on test features.
 
-    Features are standardised by the training ones. Softmax regression with ``decay``/2 · ‖weights‖² is convex and is
-    fitted by L-BFGS from zero, so that the result has no seed. ``counts`` are the classes' pretraining frequencies.
+    Features are standardised by the training ones; a feature that is constant there is left out. Softmax regression
+    with ``decay``/2 · ‖weights‖² is convex and is fitted by L-BFGS from zero, so that the result has no seed.
+    ``counts`` are the classes' pretraining frequencies.
     """
     if len(features) != len(labels) or len(test_features) != len(test_labels):
         raise ValueError("features and labels must have equal lengths")
     features, test_features = features.detach().float(), test_features.detach().float()
+    for values, what in ((features, "training"), (test_features, "test")):
+        if not bool(values.isfinite().all()):
+            raise ValueError(f"the {what} features have entries that are not finite; the encoder may have diverged")
+    # What follows takes gradients, also when it is called, or its labels were made, in inference mode.
+    with torch.inference_mode(False), torch.enable_grad():
+        x, test_x = _standardised(features, test_features)
+        weights, bias = _fitted(x, labels.clone(), len(counts), decay, iterations)
+        predictions = (test_x @ weights.mT + bias).argmax(1)
+    return score_head_tail(predictions, test_labels, counts, share=share)
+
+
+def _standardised(features: Tensor, test_features: Tensor) -> tuple[Tensor, Tensor]:
+    """Both by mean and spread of the first. A feature is constant when its own values differ by no more than rounding:
+    another one of large values must not decide that."""
     mean, scale = features.mean(0), features.std(0)
-    scale = torch.where(scale > 1e-6 * scale.max(), scale, torch.inf)  # a constant feature says nothing
-    x, test_x = (features - mean) / scale, (test_features - mean) / scale
-    weights = torch.zeros(len(counts), x.shape[1], device=x.device, requires_grad=True)
-    bias = torch.zeros(len(counts), device=x.device, requires_grad=True)
+    rounding = 4 * torch.finfo(features.dtype).eps * features.abs().amax(0)
+    scale = torch.where(scale > rounding, scale, torch.inf)  # a constant feature says nothing
+    return (features - mean) / scale, (test_features - mean) / scale
+
+
+def _fitted(x: Tensor, labels: Tensor, classes: int, decay: float, iterations: int) -> tuple[Tensor, Tensor]:
+    """Weights (classes, dim) and bias (classes,) of the regression."""
+    weights = torch.zeros(classes, x.shape[1], device=x.device, requires_grad=True)
+    bias = torch.zeros(classes, device=x.device, requires_grad=True)
     optimizer = torch.optim.LBFGS([weights, bias], max_iter=iterations, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
@@ -83,6 +103,4 @@ def head_tail_probe(
         return loss
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]
-    with torch.no_grad():
-        predictions = (test_x @ weights.mT + bias).argmax(1)
-    return score_head_tail(predictions, test_labels, counts, share=share)
+    return weights.detach(), bias.detach()

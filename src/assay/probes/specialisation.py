@@ -79,7 +79,10 @@ class FeatureRow:
 class Specialisation:
     """``cosines`` (neurons, features) for a heat map, the kinds of neurons, a line per feature, and per group the share
     of the ``pruned`` neurons, those that pruning at ``alpha`` would hide, beside the share of all neurons that are of
-    that group. Where α · neurons rounds to 0 nothing is pruned, and the pruned shares are NaN."""
+    that group. Where α · neurons rounds to 0 nothing is pruned, and the pruned shares are NaN.
+
+    Neurons that align with no direction at all, those of norm zero above all, belong to no group and enter no share:
+    there are ``unaligned`` of them, ``pruned_unaligned`` among the pruned."""
 
     cosines: Tensor
     lucky: Tensor
@@ -89,14 +92,15 @@ class Specialisation:
     pruned: int
     pruned_share: dict[str, float]
     neuron_share: dict[str, float]
+    unaligned: int = 0
+    pruned_unaligned: int = 0
 
     def favours(self, group: str) -> bool:
         """Whether magnitude pruning would hit this group's neurons more often than chance: if it does not hit the rare
-        group, it cannot help it. Refused where nothing would be pruned."""
-        if not self.pruned:
-            raise ValueError(
-                f"pruning at {self.alpha:g} hits none of {len(self.lucky)} neurons, so it favours no group"
-            )
+        group, it cannot help it. Refused where no neuron of any group would be pruned."""
+        if self.pruned == self.pruned_unaligned:
+            whom = f"none of {len(self.lucky)} neurons" if not self.pruned else "only neurons that align with nothing"
+            raise ValueError(f"pruning at {self.alpha:g} hits {whom}, so it favours no group")
         return self.pruned_share[group] > self.neuron_share[group]
 
     def __str__(self) -> str:
@@ -110,11 +114,16 @@ class Specialisation:
         lines.append(f"{int(self.lucky.sum())} lucky and {int(self.mixed.sum())} mixed of {len(self.lucky)} neurons")
         if not self.pruned:
             lines.append(f"pruning at {self.alpha:g} would hit none of them")
+        if self.unaligned:
+            hit = f"; pruning at {self.alpha:g} would hit {self.pruned_unaligned} of these" if self.pruned else ""
+            lines.append(f"{self.unaligned} align with nothing and belong to no group{hit}")
+        if self.pruned == self.pruned_unaligned:
             return "\n".join(lines)
+        everyone = "all that align with something" if self.unaligned else "all"
         for group, share in self.pruned_share.items():
             lines.append(
                 f"{group}: {share:.0%} of the neurons that pruning at {self.alpha:g} would hit, "
-                f"{self.neuron_share[group]:.0%} of all"
+                f"{self.neuron_share[group]:.0%} of {everyone}"
             )
         return "\n".join(lines)
 
@@ -130,17 +139,23 @@ def specialisation(
     """Report on one layer: ``weights`` (neurons, dim) against ``directions`` (features, dim).
 
     ``groups`` names each feature's group (head and tail, say), ``frequencies`` how often it occurs. A neuron belongs to
-    the group of its strongest feature.
+    the group of its strongest feature, one that aligns with nothing to none.
     """
     if weights.ndim != 2 or directions.ndim != 2 or len(directions) < 2:
         raise ValueError("one layer (neurons, dim) and at least two directions (features, dim) are needed")
     names = list(groups) if groups is not None else ["all"] * len(directions)
     if len(names) != len(directions) or (frequencies is not None and len(frequencies) != len(directions)):
         raise ValueError(f"groups and frequencies need one entry for each of {len(directions)} directions")
+    for values, what in ((weights, "weights"), (directions, "directions")):
+        if not bool(values.isfinite().all()):
+            raise ValueError(f"the {what} have entries that are not finite; training may have diverged")
     cosines = alignments(weights, directions)
     lucky, mixed = lucky_neurons(cosines), mixed_neurons(cosines)
-    strongest, norms = cosines.argmax(-1), torch.linalg.vector_norm(weights.detach(), dim=-1)
+    norms = torch.linalg.vector_norm(weights.detach(), dim=-1)
     pruned = smallest_neurons(norms, alpha)
+    # The largest entry of a row of zeros is its first, which would make a dead neuron a specialist of feature 0.
+    aligned = cosines.amax(-1) > 0
+    strongest = torch.where(aligned, cosines.argmax(-1), -1)
     rows = tuple(
         FeatureRow(
             j,
@@ -163,6 +178,8 @@ def specialisation(
         rows,
         alpha,
         int(pruned.sum()),
-        {name: float(inside[strongest][pruned].double().mean()) for name, inside in member.items()},
-        {name: float(inside[strongest].double().mean()) for name, inside in member.items()},
+        {name: float(inside[strongest[pruned & aligned]].double().mean()) for name, inside in member.items()},
+        {name: float(inside[strongest[aligned]].double().mean()) for name, inside in member.items()},
+        int((~aligned).sum()),
+        int((pruned & ~aligned).sum()),
     )

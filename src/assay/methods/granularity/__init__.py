@@ -1,5 +1,6 @@
 """How fine should pretraining labels be? Label hierarchies, transfer with its baselines, and a report beforehand."""
 
+from .heads import swap_head
 from .hierarchies import (
     CLUSTER_CHOICES,
     LabelHierarchy,
@@ -14,7 +15,7 @@ from .hierarchies import (
 )
 from .readout import max_readout, sum_readout
 from .report import GranularityReport, granularity_report
-from .transfer import FineToCoarse, Stage, TransferReport, TransferScore, fine_to_coarse, swap_head
+from .transfer import FineToCoarse, Stage, TransferReport, TransferScore, fine_to_coarse
 
 __all__ = [
     "CLUSTER_CHOICES",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import torch
@@ -17,8 +18,9 @@ CLUSTER_CHOICES = (2, 8, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True)
 class LabelHierarchy:
-    """Fine and coarse labels (n,) of the same samples. ``aligned`` demands that each fine class lies in one coarse
-    class. ``chosen`` keeps what a builder decided, such as the clusters of each superclass."""
+    """Fine and coarse labels (n,) of the same samples, integers of any type, kept as int64. ``aligned`` demands that
+    each fine class lies in one coarse class. ``chosen`` keeps what a builder decided, such as the clusters of each
+    superclass."""
 
     name: str
     fine: Tensor
@@ -32,32 +34,53 @@ class LabelHierarchy:
                 f"fine and coarse labels are one per sample, not {tuple(self.fine.shape)} and "
                 f"{tuple(self.coarse.shape)}"
             )
-        for labels, what in ((self.fine, "fine"), (self.coarse, "coarse")):
-            if labels.is_floating_point() or int(labels.min()) < 0:
-                raise ValueError(f"{what} labels are integers from 0 on")
+        for what in ("fine", "coarse"):
+            object.__setattr__(self, what, _whole_numbers(getattr(self, what), what))
         if self.aligned and self.purity < 1:
             raise ValueError(f"the fine labels of {self.name!r} do not refine the coarse ones: some class has two")
 
+    @cached_property
+    def pairs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The pairs of a fine and a coarse class that occur, in ascending order, and how often: three of (pairs,).
+
+        There are at most as many as samples, where the table of all pairs may be far larger."""
+        width = int(self.coarse.max()) + 1
+        keys, often = torch.unique(self.fine * width + self.coarse, return_counts=True)
+        return keys // width, keys % width, often
+
     @property
     def counts(self) -> Tensor:
-        """Samples by fine and coarse class: (fine classes, coarse classes)."""
-        fine, coarse = int(self.fine.max()) + 1, int(self.coarse.max()) + 1
-        return torch.bincount(self.fine * coarse + self.coarse, minlength=fine * coarse).view(fine, coarse)
+        """Samples by fine and coarse class: (fine classes, coarse classes), the whole table."""
+        fine, coarse, often = self.pairs
+        table = often.new_zeros(int(self.fine.max()) + 1, int(self.coarse.max()) + 1)
+        table[fine, coarse] = often
+        return table
 
-    @property
+    @cached_property
     def classes(self) -> int:
         """Fine classes that have samples."""
-        return int((self.counts.sum(1) > 0).sum())
+        return len(torch.unique_consecutive(self.pairs[0]))
 
-    @property
+    @cached_property
     def purity(self) -> float:
         """Σ_f max_y n_{f,y}/n: 1 exactly when every fine class lies in one coarse class."""
-        return float(self.counts.amax(1).sum()) / len(self.fine)
+        return float(self._largest.sum()) / len(self.fine)
+
+    @cached_property
+    def fine_to_coarse(self) -> Tensor:
+        """The coarse class that most of each fine class' samples have: (fine classes,). Among equals the first, and 0
+        for a class without samples."""
+        fine, coarse, often = self.pairs
+        most = often == self._largest[fine]
+        found = torch.full_like(self._largest, int(self.coarse.max()) + 1)
+        found.scatter_reduce_(0, fine[most], coarse[most], "amin")
+        return torch.where(self._largest > 0, found, 0)
 
     @property
-    def fine_to_coarse(self) -> Tensor:
-        """The coarse class that most of each fine class' samples have: (fine classes,)."""
-        return self.counts.argmax(1)
+    def _largest(self) -> Tensor:
+        """Per fine class the samples of its most frequent coarse class: (fine classes,)."""
+        fine, _, often = self.pairs
+        return often.new_zeros(int(self.fine.max()) + 1).scatter_reduce_(0, fine, often, "amax")
 
 
 class LabelTree:
@@ -125,7 +148,7 @@ def binary_by_ancestor(tree: LabelTree, leaves: Sequence[str], node: str) -> Ten
 
 def clusters_per_superclass(embeddings: Tensor, coarse: Tensor, clusters: int, *, seed: int) -> LabelHierarchy:
     """k-means within each coarse class; the label is clusters·y + c. Costs O(n·clusters·dim) per iteration."""
-    coarse = coarse.cpu()
+    coarse = _whole_numbers(coarse.cpu(), "coarse")
     fine = torch.empty_like(coarse)
     for y in torch.unique(coarse).tolist():
         rows = coarse == y
@@ -141,7 +164,7 @@ def clusters_of_all(embeddings: Tensor, coarse: Tensor, clusters: int, *, seed: 
 
 def random_ids(coarse: Tensor, classes: int, *, generator: torch.Generator, within: bool = False) -> LabelHierarchy:
     """Labels that mean nothing, equally frequent: over all samples, or (``within``) ``classes`` per coarse class."""
-    coarse = coarse.cpu()
+    coarse = _whole_numbers(coarse.cpu(), "coarse")
     if not within:
         return LabelHierarchy(f"{classes} random", _random(len(coarse), classes, generator), coarse)
     fine = torch.empty_like(coarse)
@@ -161,7 +184,7 @@ def rebalanced_clusters(
 ) -> LabelHierarchy:
     """Per superclass the largest number of clusters whose smallest still has more than ``least`` samples. A superclass
     for which no choice does stays whole. ``chosen`` maps each superclass to its number."""
-    coarse = coarse.cpu()
+    coarse = _whole_numbers(coarse.cpu(), "coarse")
     fine, chosen, used = torch.zeros_like(coarse), {}, 0
     for y in torch.unique(coarse).tolist():
         rows = coarse == y
@@ -177,6 +200,13 @@ def rebalanced_clusters(
         fine[rows] = used + own
         used += chosen[y]
     return LabelHierarchy(f"rebalanced, more than {least} per class", fine, coarse, aligned=True, chosen=chosen)
+
+
+def _whole_numbers(labels: Tensor, what: str) -> Tensor:
+    """The labels as int64: in a narrower type, clusters·y + c and the like would overflow without a word."""
+    if labels.is_floating_point() or labels.is_complex() or (len(labels) and int(labels.long().min()) < 0):
+        raise ValueError(f"{what} labels are integers from 0 on")
+    return labels.long()
 
 
 def k_means(embeddings: Tensor, clusters: int, *, seed: int) -> Tensor:

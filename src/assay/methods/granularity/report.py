@@ -72,17 +72,16 @@ def granularity_report(
         raise ValueError("neighbours and least must be at least 1")
     if not 0 < most_open <= 1:
         raise ValueError(f"most_open is a share of the entropy in (0, 1], not {most_open}")
-    counts = hierarchy.counts
-    sizes = counts.sum(1)
-    sizes = sizes[sizes > 0].double()
+    fine, _, often = hierarchy.pairs
+    sizes, coarse_sizes = (_sizes(labels) for labels in (hierarchy.fine, hierarchy.coarse))
     generator = generator or torch.Generator().manual_seed(0)
     consistency, chance = (None, None) if embeddings is None else _agreement(
         hierarchy, embeddings, neighbours, rows, generator
     )  # fmt: skip
     found = GranularityReport(
-        hierarchy.name, hierarchy.classes, int((counts.sum(0) > 0).sum()), int(sizes.min()), float(sizes.median()),
-        hierarchy.purity, _conditional_entropy(counts), _conditional_entropy(counts.sum(0, keepdim=True)), consistency,
-        chance, (), "",
+        hierarchy.name, hierarchy.classes, len(coarse_sizes), int(sizes.min()), float(sizes.double().median()),
+        hierarchy.purity, _conditional_entropy(fine, often),
+        _conditional_entropy(torch.zeros_like(coarse_sizes), coarse_sizes), consistency, chance, (), "",
     )  # fmt: skip
     warnings, advice = _judge(found, least, least_lift, most_open)
     return GranularityReport(**{**found.__dict__, "warnings": tuple(warnings), "advice": advice})
@@ -106,12 +105,17 @@ def _judge(found: GranularityReport, least: int, least_lift: float, most_open: f
     return warnings, advice
 
 
-def _conditional_entropy(counts: Tensor) -> float:
-    """H(coarse | fine) in bits."""
-    joint = counts.double() / counts.sum()
-    given = joint / joint.sum(1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
-    terms = torch.where(joint > 0, joint * given.clamp(min=torch.finfo(torch.float64).tiny).log(), 0.0)
-    return abs(float(terms.sum())) / math.log(2)
+def _sizes(labels: Tensor) -> Tensor:
+    """Samples of every class that has any."""
+    sizes = torch.bincount(labels)
+    return sizes[sizes > 0]
+
+
+def _conditional_entropy(fine: Tensor, often: Tensor) -> float:
+    """H(coarse | fine) in bits, from the fine class (pairs,) of every pair that occurs and the pair's samples."""
+    joint = often.double() / often.sum()
+    given = joint / joint.new_zeros(int(fine.max()) + 1).index_add_(0, fine, joint)[fine]
+    return abs(float((joint * given.log()).sum())) / math.log(2)
 
 
 def _agreement(
@@ -120,18 +124,31 @@ def _agreement(
     """How often neighbours share a fine label: as it is, and in the mean over shuffles within coarse classes."""
     if embeddings.ndim != 2 or len(embeddings) != len(hierarchy.fine):
         raise ValueError(f"embeddings are (n, dim) with n = {len(hierarchy.fine)}, not {tuple(embeddings.shape)}")
+    bad = int((~embeddings.isfinite().all(1)).sum())
+    if bad:
+        raise ValueError(f"embeddings must be finite, and {bad} of {len(embeddings)} rows are not")
     kept = torch.randperm(len(embeddings), generator=generator)[:rows]
-    points = embeddings[kept.to(embeddings.device)].detach().float()
+    # Distances come from products, which lose them in single precision where the points lie far from the origin.
+    points = embeddings[kept.to(embeddings.device)].detach().double()
+    points = points - points.mean(0)
     if len(points) <= neighbours:
         raise ValueError(f"{neighbours} neighbours need more than {len(points)} samples")
     fine, coarse = hierarchy.fine[kept], hierarchy.coarse[kept]
     nearest = _nearest(points, neighbours).cpu()
     consistency = (fine[nearest] == fine.unsqueeze(1)).double().mean()
-    sample = LabelHierarchy("sample", fine, coarse)
     same = (coarse[nearest] == coarse.unsqueeze(1)).double()  # a sample is not among its own neighbours
-    alike = sample.counts[fine.unsqueeze(1), coarse[nearest]] - same
-    chance = alike / (sample.counts.sum(0)[coarse[nearest]] - same)
+    alike = _samples_of(LabelHierarchy("sample", fine, coarse), fine.unsqueeze(1), coarse[nearest]) - same
+    chance = alike / (torch.bincount(coarse)[coarse[nearest]] - same)
     return float(consistency), float(chance.mean())
+
+
+def _samples_of(hierarchy: LabelHierarchy, fine: Tensor, coarse: Tensor) -> Tensor:
+    """How many samples have these fine and coarse classes (...): an entry of the table of pairs, without the table."""
+    found_fine, found_coarse, often = hierarchy.pairs
+    width = int(hierarchy.coarse.max()) + 1
+    keys, wanted = found_fine * width + found_coarse, fine * width + coarse
+    place = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
+    return torch.where(keys[place] == wanted, often[place], 0)
 
 
 def _nearest(points: Tensor, neighbours: int) -> Tensor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, default_collate
 
 
 class Source:
@@ -19,8 +19,17 @@ class Source:
     def batches(
         self, size: int, device: torch.device, *, generator: torch.Generator | None = None
     ) -> Iterator[tuple[Any, Tensor]]:
-        """All samples once, in order, or shuffled by ``generator``; the last batch may be smaller."""
+        """All samples once, in order, or shuffled by ``generator``; the last batch may be smaller. When shuffled, for
+        training, a last sample that would be alone joins the batch before: batch normalisation needs two."""
         raise NotImplementedError
+
+    def few(self, device: torch.device) -> Any:
+        """The inputs of the first sample or two, to see what a model does with them."""
+        raise NotImplementedError
+
+    def batch_count(self, size: int) -> int:
+        """How many shuffled batches there are."""
+        return len(_split(torch.arange(len(self)), size, shuffled=True))
 
 
 class TensorSource(Source):
@@ -35,8 +44,11 @@ class TensorSource(Source):
     ) -> Iterator[tuple[Any, Tensor]]:
         n = len(self.inputs)
         order = torch.arange(n) if generator is None else torch.randperm(n, generator=generator)
-        for index in torch.split(order, size):
+        for index in _split(order, size, shuffled=generator is not None):
             yield self.inputs[index.to(self.inputs.device)].to(device), index
+
+    def few(self, device: torch.device) -> Any:
+        return self.inputs[:2].to(device)
 
 
 class DatasetSource(Source):
@@ -51,20 +63,45 @@ class DatasetSource(Source):
     def batches(
         self, size: int, device: torch.device, *, generator: torch.Generator | None = None
     ) -> Iterator[tuple[Any, Tensor]]:
+        dataset = _Indexed(self.dataset)
+        order = SequentialSampler(dataset) if generator is None else RandomSampler(dataset, generator=generator)
         loader: DataLoader[Any] = DataLoader(
-            _Indexed(self.dataset),
-            batch_size=size,
-            shuffle=generator is not None,
-            generator=generator,
+            dataset,
+            batch_sampler=_Batches(order, size, shuffled=generator is not None),
+            # Without one of its own a loader draws from torch's global generator, even where nothing is random.
+            generator=torch.Generator() if generator is None else generator,
             num_workers=self.workers,
             collate_fn=self._together,
         )
         for inputs, index in loader:
             yield _moved(inputs, device), index
 
+    def few(self, device: torch.device) -> Any:
+        inputs, _ = self._together([(self.dataset[index], index) for index in range(min(2, len(self)))])
+        return _moved(inputs, device)
+
     def _together(self, items: list[tuple[Any, int]]) -> tuple[Any, Tensor]:
         batch = self.collate([item for item, _ in items])
         return _inputs_of(batch), torch.tensor([index for _, index in items])
+
+
+class _Batches:
+    """Lists of indices for a data loader, in the order of a sampler."""
+
+    def __init__(self, order: Iterable[int], size: int, *, shuffled: bool) -> None:
+        self.order, self.size, self.shuffled = order, size, shuffled
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for part in _split(torch.tensor(list(self.order)), self.size, shuffled=self.shuffled):
+            yield part.tolist()
+
+
+def _split(order: Tensor, size: int, *, shuffled: bool) -> list[Tensor]:
+    """Parts of ``size``, the last one smaller, but not of a single sample where they are for training."""
+    parts = list(torch.split(order, size))
+    if shuffled and size > 1 and len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    return parts
 
 
 class _Indexed(Dataset[Any]):
@@ -78,8 +115,14 @@ class _Indexed(Dataset[Any]):
         return self.dataset[index], index
 
 
-def source_of(data: Any, count: int) -> Source:
-    """A source of inputs (n, ...), of a map-style data set, or of a data loader's data set in stored order."""
+def source_of(data: Any, count: int | None = None) -> Source:
+    """A source of inputs (n, ...), of a map-style data set, or of a data loader's data set in stored order. ``count``
+    is the number of labels that come with them."""
+    if isinstance(data.dataset if isinstance(data, DataLoader) else data, IterableDataset):
+        raise ValueError(
+            "an iterable data set has no places to put labels to: give a tensor or a map-style data set, such as a "
+            "list of its samples"
+        )
     if isinstance(data, Tensor):
         source: Source = TensorSource(data)
     elif isinstance(data, DataLoader):
@@ -88,7 +131,7 @@ def source_of(data: Any, count: int) -> Source:
         source = DatasetSource(data)
     else:
         raise ValueError(f"inputs are a tensor, a map-style data set or a data loader, not {type(data).__name__}")
-    if len(source) != count:
+    if count is not None and len(source) != count:
         raise ValueError(f"{len(source)} inputs come with {count} labels")
     return source
 

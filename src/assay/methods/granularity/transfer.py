@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -21,15 +22,20 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
 from assay.probes.representation import fit_head
+from assay.training.seeds import stream
 
+from .heads import evaluating, head_name, logits_of, swap_head
 from .hierarchies import LabelHierarchy
 from .readout import max_readout, strictly_right
 from .sources import Source, source_of
 
 READOUTS = ("finetune", "probe", "max")
-HEADS = ("classifier", "score", "fc", "head")
 PROBE_RATE = 0.1  # Adam's rate for a linear head on frozen features
 Data = Tensor | Dataset[Any] | DataLoader[Any]
+
+
+class Diverged(ValueError):
+    """A stage whose loss, weights or logits are not finite has no result."""
 
 
 class Held(TypedDict):
@@ -68,7 +74,7 @@ class Stage:
 @dataclass(frozen=True)
 class TransferScore:
     """Test accuracy of one protocol, and the choices made on validation data: the rate of the last stage, its best
-    epoch, and the validation accuracy of every rate tried."""
+    epoch, and the validation accuracy of every rate tried, NaN where training diverged."""
 
     accuracy: float
     rate: float | None = None
@@ -148,51 +154,72 @@ class FineToCoarse:
         if self.readout == "max":
             mapped = hierarchy.fine_to_coarse.to(next(pretrained.parameters()).device)
             read = partial(max_readout, fine_to_coarse=mapped)
-            return TransferScore(self._accuracy(pretrained, held["test"], read))
+            return TransferScore(self._accuracy(pretrained, held["test"], "test", read))
         if self.readout == "probe":
             return self._probe(pretrained, source, hierarchy.coarse, held)
-        return self._tuned(pretrained, source, hierarchy.coarse, self.last, held)
+        return self._tuned(pretrained, source, hierarchy.coarse, self.last, held, "finetuning")
 
     def onepass(self, model: nn.Module, data: Data, hierarchy: LabelHierarchy, **held: Unpack[Held]) -> TransferScore:
         """The coarse labels, once, with the pretraining stage; its rate is searched on the same grid."""
         source = source_of(data, len(hierarchy.coarse))
-        return self._tuned(model, source, hierarchy.coarse, self.pretrain, held)
+        return self._tuned(model, source, hierarchy.coarse, self.pretrain, held, "the one pass")
 
     def pretrained(self, model: nn.Module, data: Data | Source, labels: Tensor, *, seed: int) -> nn.Module:
         """A copy of the model with a head for ``labels``, trained on them by the first stage."""
         source = data if isinstance(data, Source) else source_of(data, len(labels))
-        model = self._with_head(model, labels, seed, "pretraining head")
-        for _ in self._train(model, source, labels, self.pretrain, seed, "pretraining"):
-            pass
+        with _seeded(model, seed, "pretraining"):
+            model = self._with_head(model, source, labels, seed, "pretraining head")
+            try:
+                for _ in self._train(model, source, labels, self.pretrain, seed, "pretraining"):
+                    pass
+            except Diverged as reason:
+                raise Diverged(f"pretraining diverged: {reason}") from reason
         return model
 
     def features(self, model: nn.Module, data: Data) -> Tensor:
         """What the model's head reads, for every input: (n, dim), on the CPU. Embeddings for clusters and reports."""
-        count = len(data.dataset) if isinstance(data, DataLoader) else len(data)  # type: ignore[arg-type]
-        return self._features(model, source_of(data, count))
+        return self._features(model, source_of(data))
 
-    def _tuned(self, model: nn.Module, source: Source, labels: Tensor, stage: Stage, held: Held) -> TransferScore:
+    def _tuned(
+        self, model: nn.Module, source: Source, labels: Tensor, stage: Stage, held: Held, name: str
+    ) -> TransferScore:
         """Train with every rate of the grid; the best rate and epoch on validation data decide."""
         best: tuple[float, float, int, dict[str, Tensor]] = (-1.0, 0.0, 0, {})
         found: dict[float, float] = {}
         for multiple in self.rates:
             tried = replace(stage, rate=stage.rate * multiple)
-            trained = self._with_head(model, labels, held["seed"], "new head")
-            found[tried.rate] = 0.0
-            for epoch in self._train(trained, source, labels, tried, held["seed"], "finetuning"):
-                accuracy = self._accuracy(trained, held["validation"])
-                found[tried.rate] = max(found[tried.rate], accuracy)
-                if accuracy > best[0]:
-                    state = {name: value.clone() for name, value in trained.state_dict().items()}
-                    best = (accuracy, tried.rate, epoch, state)
+            with _seeded(model, held["seed"], "finetuning"):
+                trained = self._with_head(model, source, labels, held["seed"], "new head")
+                try:
+                    own = self._best_epoch(trained, source, labels, tried, held)
+                except Diverged as reason:
+                    found[tried.rate], last = math.nan, reason
+                    continue
+            found[tried.rate] = own[0]
+            best = max(best, (own[0], tried.rate, *own[1:]), key=lambda each: each[0])
+        if best[0] < 0:
+            raise Diverged(f"{name} diverged at every rate of {sorted(found)}: {last}") from last
         trained.load_state_dict(best[3])
-        return TransferScore(self._accuracy(trained, held["test"]), best[1], best[2], found)
+        return TransferScore(self._accuracy(trained, held["test"], "test"), best[1], best[2], found)
+
+    def _best_epoch(
+        self, model: nn.Module, source: Source, labels: Tensor, stage: Stage, held: Held
+    ) -> tuple[float, int, dict[str, Tensor]]:
+        """The best validation accuracy, its epoch, and the weights it was reached with."""
+        best: tuple[float, int, dict[str, Tensor]] = (-1.0, 0, {})
+        for epoch in self._train(model, source, labels, stage, held["seed"], "finetuning"):
+            accuracy = self._accuracy(model, held["validation"], "validation")
+            if accuracy > best[0]:
+                best = (accuracy, epoch, {name: value.clone() for name, value in model.state_dict().items()})
+        return best
 
     def _probe(self, model: nn.Module, source: Source, labels: Tensor, held: Held) -> TransferScore:
         """A linear head on frozen features; the grid multiplies its rate."""
         others = (held["validation"], held["test"])
         parts = [(source, labels), *((source_of(data, len(y)), y) for data, y in others)]
         features = [(self._features(model, part), y.cpu()) for part, y in parts]
+        if not all(bool(x.isfinite().all()) for x, _ in features):
+            raise Diverged("the features after pretraining are not finite: it diverged, or some inputs are not finite")
         found, best = {}, (-1.0, 0.0, 0.0)
         for multiple in self.rates:
             rate = PROBE_RATE * multiple
@@ -205,12 +232,13 @@ class FineToCoarse:
     def _train(
         self, model: nn.Module, source: Source, labels: Tensor, stage: Stage, seed: int, name: str
     ) -> Iterator[int]:
-        """Yields the epoch after each; batches are drawn from the seed and the stage's name alone."""
-        generator = _generator(seed, name)
+        """Yields the epoch after each; batches are drawn from the seed and the stage's name alone. A loss or a weight
+        that is not finite at an epoch's end stays so: the stage is given up."""
+        generator = stream(seed, name)
         device = next(model.parameters()).device
         optimizer = torch.optim.SGD(model.parameters(), stage.rate, stage.momentum, weight_decay=stage.decay)
-        labels = labels.to(device)
-        steps, step = stage.epochs * math.ceil(len(source) / stage.batch), 0
+        labels, weights = labels.to(device).long(), [each for each in model.parameters() if each.requires_grad]
+        steps, step = stage.epochs * source.batch_count(stage.batch), 0
         for epoch in range(1, stage.epochs + 1):
             model.train()
             for inputs, index in source.batches(stage.batch, device, generator=generator):
@@ -222,42 +250,64 @@ class FineToCoarse:
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 step += 1
+            if not (bool(loss.isfinite()) and all(bool(each.isfinite().all()) for each in weights)):
+                raise Diverged(
+                    f"the loss or a weight is not finite after epoch {epoch} at rate {stage.rate:g}; lower the rate, "
+                    "or look for inputs that are not finite"
+                )
             yield epoch
 
     def _autocast(self, device: torch.device) -> torch.autocast:
         return torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.precision == "bfloat16")
 
-    def _with_head(self, model: nn.Module, labels: Tensor, seed: int, name: str) -> nn.Module:
-        generator = _generator(seed, name)
-        return swap_head(copy.deepcopy(model), int(labels.max()) + 1, head=self.head, generator=generator)
+    def _with_head(self, model: nn.Module, source: Source, labels: Tensor, seed: int, name: str) -> nn.Module:
+        model = copy.deepcopy(model)
+        head = head_name(model, self.head, source)
+        return swap_head(model, int(labels.max()) + 1, head=head, generator=stream(seed, name))
 
     @torch.no_grad()
     def _accuracy(
-        self, model: nn.Module, data: tuple[Data, Tensor], read: Callable[[Tensor], Tensor] = lambda out: out
-    ) -> float:
+        self, model: nn.Module, data: tuple[Data, Tensor], what: str,
+        read: Callable[[Tensor], Tensor] = lambda out: out,
+    ) -> float:  # fmt: skip
         """The share of samples whose class is strictly above all others: a tie is an error."""
         inputs, labels = data
         device, right = next(model.parameters()).device, 0
-        model.eval()
-        for batch, index in source_of(inputs, len(labels)).batches(1000, device):
-            with self._autocast(device):
-                scores = read(logits_of(model, batch).float())
-            right += int(strictly_right(scores, labels[index].to(device)).sum())
+        with evaluating(model):
+            for batch, index in source_of(inputs, len(labels)).batches(1000, device):
+                with self._autocast(device):
+                    logits = logits_of(model, batch).float()
+                if bool(logits.isnan().any()):
+                    raise Diverged(f"some logits on {what} data are NaN: training diverged, or these inputs are NaN")
+                right += int(strictly_right(read(logits), labels[index].to(device).long()).sum())
         return right / len(labels)
 
     @torch.no_grad()
     def _features(self, model: nn.Module, source: Source) -> Tensor:
         """What the head reads, for every input: (n, dim), on the CPU."""
         seen: list[Tensor] = []
-        head = model.get_submodule(head_name(model, self.head))
+        head = model.get_submodule(head_name(model, self.head, source))
         hook = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].float().cpu()))
         try:
-            model.eval()
-            for batch, _ in source.batches(1000, next(model.parameters()).device):
-                logits_of(model, batch)
+            with evaluating(model):
+                for batch, _ in source.batches(1000, next(model.parameters()).device):
+                    logits_of(model, batch)
         finally:
             hook.remove()
         return torch.cat(seen).flatten(1)
+
+
+@contextmanager
+def _seeded(model: nn.Module, seed: int, name: str) -> Iterator[None]:
+    """Torch's own generators, which dropout draws from, follow the seed inside and are as before afterwards."""
+    devices = {each.device for each in model.parameters() if each.device.type == "cuda"}
+    number = stream(seed, f"{name} noise").initial_seed()
+    with torch.random.fork_rng(devices=list(devices)):
+        torch.default_generator.manual_seed(number)
+        for device in devices:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(number)
+        yield
 
 
 def fine_to_coarse(
@@ -269,50 +319,3 @@ def fine_to_coarse(
     return FineToCoarse(readout=readout, **options).run(
         model, data, hierarchy, validation=validation, test=test, seed=seed
     )
-
-
-def logits_of(model: nn.Module, inputs: Any) -> Tensor:
-    """Logits of tensor inputs, or of a mapping such as a tokenizer makes; records with ``logits`` are unpacked."""
-    output = model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
-    logits = getattr(output, "logits", output)
-    if not isinstance(logits, Tensor):
-        raise ValueError(f"the model must return a tensor or a record with logits, not {type(logits).__name__}")
-    return logits
-
-
-def head_name(model: nn.Module, head: str | None = None) -> str:
-    """The name of the last linear layer: the one given, a usual name, or the last one in the model."""
-    names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
-    if head is not None:
-        if head not in names:
-            raise ValueError(f"the model has no linear layer {head!r}; it has {', '.join(names)}")
-        return head
-    usual = [name for name in names if name.split(".")[0] in HEADS]
-    if not names:
-        raise ValueError("the model has no linear layer that could be its head")
-    chosen: str = (usual or names)[-1]
-    return chosen
-
-
-def swap_head(model: nn.Module, classes: int, *, generator: torch.Generator, head: str | None = None) -> nn.Module:
-    """The same model with a new linear head for ``classes`` (in place; weights N(0, 1/fan-in), bias 0)."""
-    name = head_name(model, head)
-    old: nn.Linear = model.get_submodule(name)  # type: ignore[assignment]
-    new = nn.Linear(old.in_features, classes, bias=old.bias is not None).to(old.weight)
-    drawn = torch.randn(classes, old.in_features, generator=generator) * old.in_features**-0.5
-    with torch.no_grad():
-        new.weight.copy_(drawn)
-        if new.bias is not None:
-            new.bias.zero_()
-    parent, _, own = name.rpartition(".")
-    setattr(model.get_submodule(parent), own, new)
-    for holder in (model, getattr(model, "config", None)):  # Hugging Face models keep the number in both
-        if hasattr(holder, "num_labels"):
-            holder.num_labels = classes  # type: ignore[union-attr]
-    return model
-
-
-def _generator(seed: int, name: str) -> torch.Generator:
-    from assay.training.seeds import stream
-
-    return stream(seed, name)
