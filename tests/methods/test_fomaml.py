@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from assay.methods.fomaml import Fomaml, fomaml
-from assay.methods.meta_tasks import InnerLoop, Task, draw_tasks, margins, split_task
+from assay.methods.meta_tasks import InnerLoop, Task, draw_tasks, split_task
 from assay.methods.reptile import Reptile
 
 HALVES = (torch.arange(4), torch.arange(4, 8))
@@ -390,11 +390,3 @@ def test_reptile_draws_the_tasks_that_fomaml_draws():
         seen[name] = drawn
     assert seen["fomaml"] == seen["reptile"]
     assert len(seen["fomaml"]) == 12
-
-
-def test_margins_of_one_output_and_of_several():
-    assert margins(torch.tensor([2.0, -3.0]), torch.tensor([1, -1])).tolist() == [2.0, 3.0]
-    several = margins(torch.tensor([[3.0, 1.0, 2.0], [0.0, 1.0, 5.0]]), torch.tensor([0, 1]))
-    assert several.tolist() == [1.0, -4.0]
-    with pytest.raises(ValueError, match="labels"):
-        margins(torch.tensor([2.0]), torch.tensor([3]))

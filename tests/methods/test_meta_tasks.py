@@ -5,7 +5,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from assay.methods.fomaml import Fomaml
-from assay.methods.meta_tasks import InnerLoop, Task, split_task
+from assay.methods.meta_tasks import InnerLoop, Task, margins, split_task
 from assay.methods.reptile import Reptile
 
 
@@ -141,3 +141,11 @@ def test_checkpointing_is_refused_where_gradients_go_through_several_weights(ree
     if reentrant:
         with pytest.raises(RuntimeError, match="use_reentrant=False"):
             Fomaml(0.5, 2).meta_gradient(model, task, task, loss, InnerLoop(0.5, 2))
+
+
+def test_margins_of_one_output_and_of_several():
+    assert margins(torch.tensor([2.0, -3.0]), torch.tensor([1, -1])).tolist() == [2.0, 3.0]
+    several = margins(torch.tensor([[3.0, 1.0, 2.0], [0.0, 1.0, 5.0]]), torch.tensor([0, 1]))
+    assert several.tolist() == [1.0, -4.0]
+    with pytest.raises(ValueError, match="labels"):
+        margins(torch.tensor([2.0]), torch.tensor([3]))
