@@ -132,6 +132,32 @@ def test_bad_grids_get_one_sentence(folder, words, sentence):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["gemfilter", "needle"])
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--layer", "foo", "--layer takes a number or 'auto', not 'foo'"),
+        ("--layer", "²", "--layer takes a number or 'auto', not '²'"),
+        ("--layer", -1, "layer must be at least 0"),
+        ("--keep", 0, "at least"),
+        ("--rule", "foo", "rule must be one of"),
+        ("--needle", "foo", "needles are ingredient, passcode, sandwich"),
+        ("--lengths", "150,-3", "--lengths takes numbers"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused_before_a_model_is_loaded(folder, command, option, value, sentence):
+    if command == "gemfilter" and option in ("--needle", "--lengths"):
+        pytest.skip("an option of the other command")
+    usual = {"--model": folder}
+    usual |= {"--prompt-file": folder / "text.txt"} if command == "gemfilter" else {"--lengths": 150}
+    usual[option] = value
+    done = assay(command, *(part for pair in usual.items() for part in pair))
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr
+    assert "loading" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_an_answer_with_brackets_is_printed_as_it_is():
     from rich.console import Console
 

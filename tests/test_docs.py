@@ -1,5 +1,6 @@
 """The documentation is tested: commands and snippets run, links resolve, tables are the measured ones."""
 
+import json
 import os
 import re
 import shlex
@@ -105,3 +106,15 @@ def test_the_coin_study_of_the_guide_is_the_tested_one(folder):
     kept = ROOT / "tests/lab/outside/coin/study.py"
     written = (folder / "coin/study.py").read_text()
     assert written in kept.read_text()
+
+
+def test_the_arm_of_the_guide_is_planned_and_runs(tmp_path):
+    (code,) = blocks(ROOT / "docs/write_your_own_study.md", "python")
+    (tmp_path / "studies/widths").mkdir(parents=True)
+    (tmp_path / "studies/widths/study.py").write_text(code)
+    words = ["run", "widths", "--studies", "studies", "--preset", "smoke", "--json"]
+    for more, units, computed in (([], 4, 4), (["--set", "widths=4,16,64"], 6, 2)):
+        done = run([sys.executable, "-m", "assay.cli", *words, *more], tmp_path)
+        assert done.returncode == 0, done.stderr[-2000:]
+        (made,) = json.loads(done.stdout)["runs"]
+        assert (made["units"], made["computed"]) == (units, computed), "a new width reruns none of the others"

@@ -275,12 +275,12 @@ def _stored_runs(
     from assay.lab.store import Store
 
     outside = _folder(studies)
-    known = discovery.studies(outside)
     if names and "all" in names and names != ["all"]:
         raise UserError("'all' stands for every study with a run, so it cannot be named together with others")
     if names and names != ["all"]:
         wanted = [discovery.find(name, outside) for name in names]
     else:
+        known = discovery.studies(outside)
         wanted = [study for study in known.values() if Store(runs, study.name).manifest_ids()]
         if not wanted:
             others = sorted(path.name for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []

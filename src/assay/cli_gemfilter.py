@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -81,16 +82,24 @@ def _loaded(model: str, device: str) -> Any:
     return load_model(model, device=pick_device(device))
 
 
+def _asked(layer: str, keep: int, rule: str | None) -> Any:
+    """The filter in the words of the command line, at layer 0 where one is to be measured. It needs no model, so that
+    words which mean nothing are refused before one is loaded."""
+    from assay.methods.gemfilter import GemFilter
+
+    if layer != "auto" and not re.fullmatch(r"-?[0-9]+", layer):
+        raise UserError(f"--layer takes a number or 'auto', not '{layer}'")
+    return GemFilter(layer=0 if layer == "auto" else int(layer), keep=keep, rule=rule or "logits")  # type: ignore[arg-type]
+
+
 def _filter(loaded: Any, layer: str, keep: int, rule: str | None, length: int) -> Any:
     """The filter that was asked for; a measured layer is announced with how far it can be trusted."""
-    from assay.methods.gemfilter import GemFilter, choose_filter_layer
+    from assay.methods.gemfilter import choose_filter_layer
     from assay.methods.gemfilter.layers import measured_length
 
+    wanted = _asked(layer, keep, rule)
     if layer != "auto":
-        if not layer.lstrip("-").isdigit():
-            raise UserError(f"--layer takes a number or 'auto', not '{layer}'")
-        return GemFilter(layer=int(layer), keep=keep, rule=rule or "logits")  # type: ignore[arg-type]
-    wanted = GemFilter(layer=0, keep=keep, rule=rule or "logits")  # type: ignore[arg-type]
+        return wanted
     if length <= keep:
         _say(f"the prompt's {length} tokens all fit into --keep {keep}: nothing is filtered")
         return wanted
@@ -130,6 +139,7 @@ def gemfilter(
     _writable(page)
     others = [name.strip() for name in compare.split(",") if name.strip()]
     with _one_sentence():
+        _asked(layer, keep, rule)
         for name in others:
             if name != "one-run":
                 baseline(name, max(keep, 2))
@@ -207,6 +217,7 @@ def needle(
     With --layers every layer is scanned under every rule, one forward pass a prompt; --methods '' leaves it at that.
     """
     from assay.methods.gemfilter import layer_scan, needle_grid
+    from assay.methods.gemfilter.needles import NEEDLES
 
     names, sizes = _methods_of(methods), _sizes_of(lengths)
     if not (names or layers) or depths < 1 or prompts < 1:
@@ -215,6 +226,8 @@ def needle(
         raise UserError(f"--keep {keep} is not allowed: at least one token stays")
     if out is not None and not names:
         raise UserError("a heat map needs at least one method")
+    if kind not in NEEDLES:
+        raise UserError(f"needles are {', '.join(NEEDLES)}, not '{kind}'")
     _pictures(out, layers)
     places = [0.5] if depths == 1 else [i / (depths - 1) for i in range(depths)]
     text = None if haystack is None else _read(haystack)
@@ -223,6 +236,7 @@ def needle(
     scans: dict[int, Any] = {}
     templated = False
     with _one_sentence():
+        _asked(layer, keep or 1, rule)
         loaded = _loaded(model, device)
         for size in sizes:
             budget = keep or max(1, size // _KEEP_ONE_IN)
@@ -274,9 +288,12 @@ def _methods_of(methods: str) -> list[str]:
 
 def _sizes_of(lengths: str) -> list[int]:
     try:
-        return [int(part) for part in lengths.split(",")]
+        sizes = [int(part) for part in lengths.split(",")]
     except ValueError:
-        raise UserError(f"--lengths takes numbers of tokens, not '{lengths}'") from None
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise UserError(f"--lengths takes numbers of tokens, not '{lengths}'")
+    return sizes
 
 
 def _pictures(*paths: Path | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from assay.lab import Params, Preset, Study, UserError
 from assay.lab.params import ParamsView, build, parse_overrides
@@ -175,3 +175,62 @@ def test_several_values_and_none_can_be_typed():
     assert (built.widths, built.share, built.name) == ((2, 3, 5), None, "none")
     with pytest.raises(UserError, match="widths"):
         build(Several, {"widths": "2,many"})
+
+
+def test_numbers_are_finite_wherever_they_stand():
+    class Rates(Params):
+        rate: float = 0.1
+        rates: tuple[float, ...] = (0.1,)
+
+    for values in ({"rate": "nan"}, {"rate": "inf"}, {"rate": "-inf"}, {"rates": "0.1,nan"}, {"rates": "1e999"}):
+        with pytest.raises(UserError, match="finite number"):
+            build(Rates, values)
+
+
+class Fragile(Params):
+    """Its validators were not written for every value."""
+
+    tasks: int = 2
+    widths: tuple[int, ...] = (1, 2)
+    depth: int = 3
+
+    @field_validator("depth")
+    @classmethod
+    def _share(cls, depth: int) -> int:
+        _ = 1 / depth
+        return depth
+
+    @model_validator(mode="after")
+    def _largest(self) -> Fragile:
+        _ = max(self.tasks, *self.widths), {1: 1, 2: 2}[len(self.widths)]
+        return self
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"widths": ""}, "parameter widths = '' is not allowed: TypeError"),
+        ({"tasks": "5", "widths": ""}, "parameter widths = '' is not allowed: TypeError"),
+        ({"depth": "0", "tasks": "1"}, "parameter depth = '0' is not allowed: ZeroDivisionError"),
+        ({"widths": "1,2,3"}, "parameter widths = '1,2,3' is not allowed: KeyError: 3"),
+        ({"widths": "1,2,3", "depth": "0"}, "these parameters are not allowed: ZeroDivisionError"),
+    ],
+)
+def test_a_validator_that_breaks_is_bad_input_too(values, says):
+    with pytest.raises(UserError) as caught:
+        build(Fragile, {"tasks": 3, "widths": (1,)}, values)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_refusal_of_a_validator_stays_as_it_is():
+    class Choosy(Params):
+        name: str = "a"
+
+        @field_validator("name")
+        @classmethod
+        def _known(cls, name: str) -> str:
+            raise UserError("no such name")
+
+    with pytest.raises(UserError, match=r"^no such name$"):
+        build(Choosy, {"name": "b"})

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -117,7 +118,7 @@ def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(full, monkey
 
     monkeypatch.setattr(module, "_write", broken)
     for key in (KEY, "another"):
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises(UserError, match=rf"cannot write .*{key}: no space"):
             full.write(key, payload(0.2))
     assert [path.name for path in full.units.iterdir()] == [KEY]
     assert full.read(KEY).frame["extra"].to_list() == [0.1, 0.1]
@@ -246,3 +247,102 @@ def test_an_unwritable_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match=r"cannot write to the runs folder .*file"):
         Store(tmp_path / "file" / "runs", "study").prepare()
+
+
+@pytest.mark.parametrize("name", ["units", "manifests", "locks"])
+def test_each_folder_must_take_files_before_any_work_is_done(store, monkeypatch, name):
+    genuine = Path.touch
+
+    def touch(path, *arguments, **options):
+        if path.parent.name == name:
+            raise PermissionError(13, "Permission denied")
+        genuine(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "touch", touch)
+    with pytest.raises(UserError, match=rf"cannot write to the runs folder .*{name}: Permission denied"):
+        store.prepare()
+
+
+@pytest.mark.parametrize("name", ["units", "manifests", "locks"])
+def test_a_file_in_place_of_a_folder_is_named(tmp_path, name):
+    store = Store(tmp_path, "study")
+    store.root.mkdir()
+    (store.root / name).write_text("in the way")
+    with pytest.raises(UserError, match=rf"cannot write to the runs folder .*{name}: File exists"):
+        store.prepare()
+
+
+def test_probing_leaves_nothing_behind(store):
+    assert [list(folder.iterdir()) for folder in (store.units, store.manifests, store.locks)] == [[], [], []]
+
+
+def test_a_folder_that_stops_taking_files_gets_one_sentence(store):
+    for folder in (store.units, store.manifests, store.locks):
+        folder.rmdir()
+        folder.write_text("in the way")
+    with pytest.raises(UserError, match=rf"cannot write .*{KEY}: Not a directory"):
+        store.write(KEY, payload())
+    with pytest.raises(UserError, match=rf"cannot lock .*{KEY}: Not a directory"):
+        store.try_lock(KEY)
+    with pytest.raises(UserError, match=r"cannot write .*1-a\.json: Not a directory"):
+        store.write_manifest(manifest("1-a", "smoke"))
+
+
+def test_a_lock_that_the_file_system_does_not_give_gets_one_sentence(store, monkeypatch):
+    def refuse(handle, how):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("assay.lab.store.fcntl.flock", refuse)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(UserError, match=rf"cannot lock .*{KEY}: No locks available"):
+        store.try_lock(KEY)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def refuse_to_read(monkeypatch, error, *names):
+    """Make reading files and listing folders of these names fail, as it would for a user without the right."""
+    read, listed = Path.read_bytes, os.listdir
+
+    def checked(genuine):
+        def call(path):
+            if Path(path).name in names:
+                raise error
+            return genuine(path)
+
+        return call
+
+    monkeypatch.setattr(Path, "read_bytes", checked(read))
+    monkeypatch.setattr(os, "listdir", checked(listed))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_unit_that_may_not_be_read_is_neither_missing_nor_damaged(full, monkeypatch, name):
+    # Damage would be computed again, and the unit thrown away, which is whole.
+    refuse_to_read(monkeypatch, PermissionError(13, "Permission denied"), name)
+    for look in (full.has, full.whole, full.read):
+        with pytest.raises(UserError, match=rf"cannot read .*{name}: Permission denied"):
+            look(KEY)
+
+
+def test_a_file_that_the_disk_cannot_give_back_is_damaged(full, monkeypatch):
+    refuse_to_read(monkeypatch, OSError(5, "Input/output error"), "unit.json")
+    with pytest.raises(DamagedUnit, match=r"unit\.json cannot be read: Input/output error"):
+        full.has(KEY)
+
+
+def test_manifests_that_may_not_be_read_are_not_absent(store, monkeypatch):
+    store.write_manifest(manifest("1-a", "smoke"))
+    refuse_to_read(monkeypatch, PermissionError(13, "Permission denied"), "manifests")
+    with pytest.raises(UserError, match=r"cannot read .*manifests: Permission denied"):
+        store.newest()
+    monkeypatch.undo()
+    refuse_to_read(monkeypatch, PermissionError(13, "Permission denied"), "1-a.json")
+    with pytest.raises(UserError, match=r"cannot read .*1-a\.json: Permission denied"):
+        store.newest()
+
+
+def test_a_run_whose_units_may_not_be_read_is_refused(store, monkeypatch):
+    store.write_manifest(manifest("1-a", "smoke"))
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "units")
+    with pytest.raises(UserError, match=r"cannot read .*units: Permission denied"):
+        store.newest()

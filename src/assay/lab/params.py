@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin
 
@@ -14,9 +14,9 @@ from .errors import UserError, unknown
 
 
 class Params(BaseModel):
-    """Base of every study's parameters: frozen, no unknown names."""
+    """Base of every study's parameters: frozen, no unknown names, every number finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, init=False)
@@ -48,6 +48,8 @@ class Preset:
     ) -> None:
         if seeds < 1:
             raise ValueError("a preset needs at least one seed")
+        if none := [name for name, count in (fewer or {}).items() if count < 1]:
+            raise ValueError(f"a preset's fewer= leaves '{none[0]}' without any seed; skip= leaves an arm out")
         for name, value in {
             "seeds": seeds,
             "cost": cost,
@@ -58,11 +60,12 @@ class Preset:
             "skip": tuple(skip),
         }.items():
             object.__setattr__(self, name, value)
+        _ = self.seconds  # a cost that is no time is refused here, not when a run first asks for it
 
     @property
     def seconds(self) -> float:
         """The stated cost in seconds: '10 s', '5 min', '2 h'."""
-        match = re.match(r"\s*(?:about )?([\d.]+)\s*(s|min|h)\b", self.cost)
+        match = re.match(r"\s*(?:about )?(\d+(?:\.\d+)?)\s*(s|min|h)\b", self.cost)
         if match is None:
             raise ValueError(f"cost '{self.cost}' does not start with a number and s, min or h")
         return float(match[1]) * {"s": 1, "min": 60, "h": 3600}[match[2]]
@@ -94,15 +97,12 @@ class ParamsView:
 
 def build(model: type[Params], *layers: Mapping[str, Any]) -> Params:
     """Validate the union of ``layers``, later ones winning; a bad value becomes one sentence."""
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        merged.update(layer)
+    merged = _merge(layers)
     for name in merged:
         if name not in model.model_fields:
             raise unknown("parameter", name, model.model_fields)
-    merged = {name: _read(value, model.model_fields[name].annotation) for name, value in merged.items()}
     try:
-        return model(**merged)
+        return _validated(model, merged)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"]) or "parameters"
@@ -111,6 +111,35 @@ def build(model: type[Params], *layers: Mapping[str, Any]) -> Params:
             raise UserError(f"these parameters do not go together: {message}") from None
         message = message[0].lower() + message[1:]
         raise UserError(f"parameter {name} = {first['input']!r} is not allowed: {message}") from None
+    except UserError:
+        raise
+    except Exception as error:
+        # A validator that was not written for such a value, which is no less bad input for that.
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        guilty = _culprit(model, layers)
+        what = f"parameter {guilty} = {merged[guilty]!r} is" if guilty else "these parameters are"
+        raise UserError(f"{what} not allowed: {words}") from error
+
+
+def _merge(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: value for layer in layers for name, value in layer.items()}
+
+
+def _validated(model: type[Params], merged: Mapping[str, Any]) -> Params:
+    return model(**{name: _read(value, model.model_fields[name].annotation) for name, value in merged.items()})
+
+
+def _culprit(model: type[Params], layers: Sequence[Mapping[str, Any]]) -> str | None:
+    """The parameter without whose newest value all is well; None when no single one is to blame."""
+    for at in reversed(range(len(layers))):
+        for name in layers[at]:
+            rest = {other: value for other, value in layers[at].items() if other != name}
+            try:
+                _validated(model, _merge([*layers[:at], rest, *layers[at + 1 :]]))
+            except Exception:
+                continue
+            return name
+    return None
 
 
 def _read(value: Any, kind: Any) -> Any:

@@ -91,12 +91,13 @@ def _pass(
             lock = store.try_lock(unit.key, wait=wait)
             if lock is None:
                 held.append(unit)
-            elif _stored(store, plan.study, unit, progress):
-                lock.release()
+                continue
+            locks[unit.key] = lock
+            if _stored(store, plan.study, unit, progress):
+                locks.pop(unit.key).release()
                 result.reused += 1
                 progress.done(unit, stored=True, seconds=0.0)
             else:
-                locks[unit.key] = lock
                 yield unit
 
     try:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import io
@@ -68,22 +69,21 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folders; an unwritable place is refused before any work is done."""
-        try:
-            for folder in (self.units, self.manifests, self.locks):
+        for folder in (self.units, self.manifests, self.locks):
+            with _one_sentence("write to the runs folder", folder):
                 folder.mkdir(parents=True, exist_ok=True)
-            probe = self.root / f".probe-{secrets.token_hex(4)}"
-            probe.touch()
-            probe.unlink()
-        except OSError as error:
-            raise UserError(f"cannot write to the runs folder {self.root}: {error.strerror or error}") from None
+                probe = folder / f".probe-{secrets.token_hex(4)}"
+                probe.touch()
+                probe.unlink()
 
     def has(self, key: str) -> bool:
         """Whether a unit is stored whole. Raises DamagedUnit, naming the file, when it is stored but damaged."""
         folder = self.units / key
-        if not folder.exists():
-            return False
-        _verify(folder)
-        return True
+        with _one_sentence("read", folder):
+            there = folder.exists()
+        if there:
+            _verify(folder)
+        return there
 
     def whole(self, key: str) -> bool:
         """As ``has``, where damage counts as absence."""
@@ -95,19 +95,22 @@ class Store:
     def write(self, key: str, payload: Payload) -> None:
         """Store a unit: everything goes to a temporary name, and one rename makes it visible."""
         folder = self.units / f".tmp-{key}-{os.getpid()}-{secrets.token_hex(4)}"
-        folder.mkdir(parents=True)
-        try:
-            for name, content in {**payload.files, _SUMS: _sums(payload.files)}.items():
-                _write(folder / name, content)
-            self.discard(key)
-            folder.rename(self.units / key)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with _one_sentence("write", self.units / key):
+            folder.mkdir(parents=True)
+            try:
+                for name, content in {**payload.files, _SUMS: _sums(payload.files)}.items():
+                    _write(folder / name, content)
+                self.discard(key)
+                folder.rename(self.units / key)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def read(self, key: str, *, arrays: bool = False) -> StoredUnit:
         """A unit's contents, checked against their checksums."""
         folder = self.units / key
-        if not folder.exists():
+        with _one_sentence("read", folder):
+            there = folder.exists()
+        if not there:
             raise DamagedUnit(f"unit {folder} is missing")
         contents = _verify(folder)
         frame = pl.read_parquet(contents["measurements.parquet"])
@@ -117,20 +120,25 @@ class Store:
     def discard(self, key: str) -> None:
         """Take a unit away (it was damaged). It disappears at once, by rename, and is removed afterwards."""
         folder = self.units / key
-        if folder.exists():
-            doomed = self.units / f".tmp-old-{key}-{secrets.token_hex(4)}"
-            folder.rename(doomed)
-            shutil.rmtree(doomed, ignore_errors=True)
+        with _one_sentence("take away", folder):
+            if folder.exists():
+                doomed = self.units / f".tmp-old-{key}-{secrets.token_hex(4)}"
+                folder.rename(doomed)
+                shutil.rmtree(doomed, ignore_errors=True)
 
     def try_lock(self, key: str, *, wait: bool = False) -> Lock | None:
         """The unit's lock, or None while another run holds it. The kernel frees it when its holder dies."""
-        handle = os.open(self.locks / key, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        return Lock(handle)
+        with _one_sentence("lock", self.locks / key):
+            lock = Lock(os.open(self.locks / key, os.O_RDWR | os.O_CREAT, 0o644))
+            try:
+                fcntl.flock(lock.handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.release()
+                return None
+            except OSError:
+                lock.release()
+                raise
+        return lock
 
     def sweep_leftovers(self) -> None:
         """Remove temporary folders and manifests of runs that were killed."""
@@ -142,24 +150,37 @@ class Store:
         for path in self.manifests.glob(".tmp-*"):
             writer = path.name.rpartition("-")[2]
             if writer.isdecimal() and not _alive(int(writer)):
-                path.unlink(missing_ok=True)
+                with _one_sentence("remove", path):
+                    path.unlink(missing_ok=True)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         path = self.manifests / f"{manifest['id']}.json"
         temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-        _write(temporary, _sealed(json.loads(_json_bytes(manifest))))
-        temporary.replace(path)
+        with _one_sentence("write", path):
+            _write(temporary, _sealed(json.loads(_json_bytes(manifest))))
+            temporary.replace(path)
 
     def manifest_ids(self) -> list[str]:
         """All runs, oldest first."""
-        return sorted(path.stem for path in self.manifests.glob("[!.]*.json"))
+        # Not by glob(), to which a folder that may not be read is an empty one.
+        with _one_sentence("read", self.manifests):
+            try:
+                names = os.listdir(self.manifests)
+            except (FileNotFoundError, NotADirectoryError):
+                names = []
+        return sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and name[0] != ".")
 
     def manifest(self, run: str) -> dict[str, Any]:
         path = self.manifests / f"{run}.json"
-        if not path.exists():
-            raise unknown("run", run, self.manifest_ids())
+        with _one_sentence("read", path):
+            if not path.exists():
+                raise unknown("run", run, self.manifest_ids())
+            content = path.read_bytes()
+        with _one_sentence("read", self.units):  # else every unit of the run would be a surprise of its own
+            if self.units.exists() and not os.access(self.units, os.R_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         try:
-            loaded: dict[str, Any] = json.loads(content := path.read_bytes())
+            loaded: dict[str, Any] = json.loads(content)
             del loaded["sha256"]
             whole = content == _sealed(loaded)
         except (ValueError, KeyError, TypeError):
@@ -196,20 +217,38 @@ def locked(lock: Lock | None) -> Iterator[Lock | None]:
             lock.release()
 
 
-def _verify(folder: Path) -> dict[str, bytes]:
+@contextmanager
+def _one_sentence(action: str, path: Path) -> Iterator[None]:
+    """What the system refuses under the runs folder is the caller's to mend: a full disk, another user's files."""
     try:
-        written = (folder / _SUMS).read_bytes()
+        yield
+    except OSError as error:
+        raise UserError(f"cannot {action} {path}: {error.strerror or error}") from None
+
+
+def _content(path: Path) -> bytes:
+    """A unit's file. One that may not be read is no damage: computing it again would throw away what is whole."""
+    try:
+        return path.read_bytes()
+    except PermissionError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
+        raise DamagedUnit(f"{path} is missing") from None
+    except OSError as error:
+        raise DamagedUnit(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _verify(folder: Path) -> dict[str, bytes]:
+    written = _content(folder / _SUMS)
+    try:
         lines = written.decode().splitlines()
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         raise DamagedUnit(f"{folder / _SUMS} cannot be read") from None
     contents: dict[str, bytes] = {}
     for line in lines:
         digest, _, name = line.partition("  ")
         path = folder / name
-        try:
-            contents[name] = path.read_bytes()
-        except (OSError, ValueError):
-            raise DamagedUnit(f"{path} is missing") from None
+        contents[name] = _content(path)
         if _sha(contents[name]) != digest:
             raise DamagedUnit(f"{path} does not match its checksum")
     if not {"measurements.parquet", "unit.json"} <= contents.keys():

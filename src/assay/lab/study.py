@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
+import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +16,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from .claims import Claim, Finding, Judgement, not_run
-from .errors import NotMeasured, unknown
+from .errors import NotMeasured, UserError, unknown
 from .measurements import Measurements
 from .params import Params, Preset, build
 from .recorder import RESERVED
@@ -47,14 +50,27 @@ class Arm:
     description: str = ""
 
     def requirements(self, params: Params) -> tuple[str, ...]:
-        return tuple(self.needs(params)) if callable(self.needs) else self.needs
+        needs = self.needs(params) if callable(self.needs) else self.needs
+        return (needs,) if isinstance(needs, str) else tuple(needs)
 
     def points(self, params: Params) -> list[dict[str, Any]]:
         """Every point of the arm's grid under these parameters."""
         if not isinstance(self.over, Mapping):
-            return [dict(point) for point in self.over]
-        axes = {name: list(values(params) if callable(values) else values) for name, values in self.over.items()}
-        return [dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values())]
+            points = [dict(point) for point in self.over]
+        else:
+            axes = {name: list(values(params) if callable(values) else values) for name, values in self.over.items()}
+            points = [dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values())]
+        self._check_one_kind(points)
+        return points
+
+    def _check_one_kind(self, points: list[dict[str, Any]]) -> None:
+        """A column of the tidy table has one type: beside the text 'all' a 1 would become a '1' that no query for the
+        number finds."""
+        for column in dict.fromkeys(name for point in points for name in point):
+            values = [point[column] for point in points if point.get(column) is not None]
+            if len({_kind(value) for value in values}) > 1:
+                shown = ", ".join(dict.fromkeys(repr(value) for value in values))
+                raise UserError(f"arm '{self.name}' spans '{column}' with values of different types ({shown})")
 
 
 @dataclass(frozen=True)
@@ -105,6 +121,8 @@ class Study:
             _new(self.arms, name, "arm")
             description = (function.__doc__ or "").strip().split("\n")[0]
             arm = Arm(name, function, description=description, **options)
+            if arm.working_set is not None:
+                arm = replace(arm, working_set=_sizing(name, arm.working_set))
             for used in arm.uses or ():
                 if used not in self.model.model_fields:
                     raise ValueError(f"arm {name} uses the parameter {used}, which the study does not have")
@@ -174,18 +192,86 @@ class Study:
             if "." in name and prefix not in self.settings:
                 raise unknown("setting", prefix, self.settings)
         chosen = self.preset(preset)
-        if setting is None:
-            return build(self.model, chosen.values, base)
-        if setting not in self.settings:
-            raise unknown("setting", setting, self.settings)
-        own = {n.partition(".")[2]: v for n, v in overrides.items() if n.startswith(f"{setting}.")}
-        return build(self.model, chosen.values, base, self.settings[setting], chosen.settings.get(setting, {}), own)
+        layers = [chosen.values, base]
+        if setting is not None:
+            if setting not in self.settings:
+                raise unknown("setting", setting, self.settings)
+            own = {n.partition(".")[2]: v for n, v in overrides.items() if n.startswith(f"{setting}.")}
+            layers += [self.settings[setting], chosen.settings.get(setting, {}), own]
+        params = build(self.model, *layers)
+        if overrides:
+            self._check_data(params, self.resolve(preset, {}, setting))
+        return params
+
+    def _check_data(self, params: Params, usual: Params) -> None:
+        """Refuse a data set that an override names and that nobody knows. A known one that is not here leaves its arms
+        out with the reason; of a slip of the pen that would look like a whole run."""
+        from assay.data.images import HUB, available
+
+        def named(values: Params) -> set[str]:
+            needs = (need for arm in self.arms.values() for need in arm.requirements(values))
+            return {need.removeprefix("data:") for need in needs if need.startswith("data:")}
+
+        for name in sorted(named(params) - named(usual)):
+            if name not in HUB and available(name) is not None:
+                raise unknown("data set", name, ["digits", *HUB, "or a folder of $ASSAY_DATA"])
+
+    def check(self) -> None:
+        """Refuse, once everything is registered, what would otherwise be ignored or stop a run halfway: names that do
+        not exist, needs of no known kind, and a paper.csv that cannot be read."""
+        for name, preset in self.presets.items():
+            for word, given, allowed in (
+                ("fewer", preset.fewer, {**self.arms, **self.settings}),
+                ("skip", preset.skip, self.arms),
+                ("arms", preset.arms, self.arms),
+                ("settings", preset.settings, self.settings),
+            ):
+                self._check_names(given, allowed, f"{word}= of the preset '{name}'")
+            self._check_names(preset.values, self.model.model_fields, f"the preset '{name}'")
+            for setting, values in preset.settings.items():
+                self._check_names(values, self.model.model_fields, f"settings= of the preset '{name}' for '{setting}'")
+        for setting, values in self.settings.items():
+            self._check_names(values, self.model.model_fields, f"the setting '{setting}'")
+        for claim in self.claims.values():
+            self._check_names([claim.setting] if claim.setting else [], self.settings, f"claim {claim.id}")
+        self._check_needs()
+        _ = self.paper
+
+    def _check_names(self, given: Iterable[str], allowed: Iterable[str], where: str) -> None:
+        names = list(allowed)
+        for name in given:
+            if name not in names:
+                raise UserError(f"study '{self.name}', {where}: {unknown('name', name, names)}")
+
+    def _check_needs(self) -> None:
+        from .requirements import missing_requirement
+
+        usual: list[Params] = []
+        for preset in self.presets:
+            # Whether the values of a preset go together is said when it is asked for.
+            with contextlib.suppress(UserError):
+                usual.append(self.resolve(preset, {}))
+        for arm in self.arms.values():
+            for need in sorted({need for params in usual for need in arm.requirements(params)}):
+                try:
+                    if need.partition(":")[0] not in ("data", "model"):  # any name may be a set's or a model's
+                        missing_requirement(need, "cpu")
+                except ValueError as error:
+                    raise UserError(f"study '{self.name}', arm '{arm.name}': {error}") from None
 
     @cached_property
     def paper(self) -> pl.DataFrame:
         """The numbers that the source prints, from paper.csv."""
         path = self.folder / "paper.csv" if self.folder else None
-        return pl.read_csv(path, comment_prefix="#") if path and path.exists() else pl.DataFrame()
+        if path is None or not path.exists():
+            return pl.DataFrame()
+        try:
+            frame = pl.read_csv(path, comment_prefix="#")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise UserError(f"cannot read {path}: {str(error).strip().splitlines()[0]}") from None
+        if "value" not in frame.columns or not frame["value"].dtype.is_numeric():
+            raise UserError(f"cannot read {path}: it needs a column 'value' with a number in every row")
+        return frame
 
     def judge(self, measurements: Measurements, *, preset: str, overrides: Mapping[str, Any]) -> list[Finding]:
         """Every claim's verdict on one run's measurements, claims by number and then the controls."""
@@ -199,12 +285,43 @@ def _judge(claim: Claim, measurements: Measurements) -> Judgement:
         for domain, predicate in claim.when.items():
             if not predicate(params):
                 return not_run(f"the claim is about {domain}")
-        return claim.judge(measurements)
+        judgement = claim.judge(measurements)
+        if not isinstance(judgement, Judgement):
+            given = "nothing" if judgement is None else f"a {type(judgement).__name__}"
+            return not_run(
+                f"it could not be judged: the function of claim {claim.id} returned {given} instead of a judgement "
+                "(of .at_least() and the like)"
+            )
+        return judgement
     except NotMeasured as error:
         return not_run(str(error))
     except Exception as error:
         # One claim that cannot be judged must not take the verdicts of all the others with it.
         return not_run(f"it could not be judged: {type(error).__name__}: {error}")
+
+
+def _sizing(name: str, working_set: Callable[[Any], float]) -> Callable[[Any], float]:
+    """An arm's working set, whose errors are said in one sentence when a run is planned."""
+
+    def sized(params: Any) -> float:
+        try:
+            size = float(working_set(params))
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            if isinstance(error, AttributeError):
+                what = f"{error} (it is a function of the parameters in uses=, and knows no point of the grid)"
+            raise UserError(f"the working set of arm '{name}' cannot be computed: {what}") from error
+        if not 0 < size < math.inf:
+            raise UserError(f"the working set of arm '{name}' is {size:g} bytes, and must be a positive number")
+        return size
+
+    return sized
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    return "number" if isinstance(value, numbers.Real) else type(value).__name__
 
 
 def _new(shelf: Mapping[str, Any], name: str, kind: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from assay import lab
 from assay.data.images import available
@@ -41,7 +41,7 @@ class Params(lab.Params):
     patterns: int = Field(100, ge=2, description="number of patterns D")
     relevant: int = Field(5, ge=1, description="number of relevant patterns k")
     labels: Literal["parity", "threshold", "interval", "counts"] = Field("parity", description="the labelling rule")
-    positive: tuple[int, ...] = Field((), description="the counts labelled +1 under labels=counts")
+    positive: tuple[NonNegativeInt, ...] = Field((), description="the counts labelled +1 under labels=counts")
     low: int = Field(0, ge=0, description="lower end of the interval labels")
     high: int = Field(0, ge=0, description="upper end of the interval labels")
     structured: Literal["mixture", "independent"] = Field("mixture", description="the structured input distribution")
@@ -67,20 +67,28 @@ class Params(lab.Params):
     )
     mixture_samples: int = Field(10_000, ge=100, description="training samples of the Gaussian mixture")
     mixture_width: int = Field(800, ge=2, description="neurons on the Gaussian mixture")
-    mixture_epochs: tuple[int, ...] = Field((0, 50, 80), description="epochs at which its weights are looked at")
+    mixture_epochs: tuple[NonNegativeInt, ...] = Field(
+        (0, 50, 80), description="epochs at which its weights are looked at"
+    )
     images: str = Field("auto", description="image set (auto: mnist when $ASSAY_DATA has it, else digits)")
     image_limit: int = Field(60_000, ge=100, description="training images at most")
     image_epochs: int = Field(20, ge=4, description="epochs of the two-layer networks on two image classes")
     student_steps: int = Field(3000, ge=20, description="updates of teachers and students on injected inputs")
     student_rate: float = Field(3e-3, gt=0, description="their Adam rate")
-    fractions: tuple[float, ...] = Field((0.25, 0.5, 0.75), description="shares of injected inputs")
+    fractions: tuple[Annotated[float, Field(ge=0.005, le=0.995)], ...] = Field(
+        (0.25, 0.5, 0.75), description="shares of injected inputs, in batches of 200"
+    )
     resnet_width: int = Field(128, ge=2, description="m of ResNet(m)")
     resnet_epochs: int = Field(20, ge=4, description="epochs of the ResNet")
     resnet_rate: float = Field(0.02, gt=0, description="its SGD rate")
     resnet_limit: int = Field(50_000, ge=200, description="images read for it, of all classes")
     resnet_images: str = Field("cifar10", description="image set of the ResNet")
-    descent_widths: tuple[int, ...] = Field((2, 3, 5, 7, 9, 13, 20, 30, 50, 100, 200, 500), description="FC(m) sizes")
-    descent_teachers: tuple[int, ...] = Field((9, 50, 500), description="sizes of the teachers on Gaussian inputs")
+    descent_widths: tuple[PositiveInt, ...] = Field(
+        (2, 3, 5, 7, 9, 13, 20, 30, 50, 100, 200, 500), description="FC(m) sizes"
+    )
+    descent_teachers: tuple[PositiveInt, ...] = Field(
+        (9, 50, 500), description="sizes of the teachers on Gaussian inputs"
+    )
 
     @field_validator("ntk", "random_features")
     @classmethod
@@ -96,6 +104,7 @@ class Params(lab.Params):
                 f"the relevant patterns have correlation γ = {stages.gamma:g} with the label, and the network's scales "
                 "need γ > 0 (parity needs an odd number of relevant patterns)"
             )
+        CodeProblem(self.code_patterns, self.code_relevant)
         if self.batch > self.samples:
             raise ValueError(f"a batch of {self.batch} cannot be drawn from {self.samples} samples")
         for name in ("mixtures", "mixture_epochs", "fractions", "descent_widths", "descent_teachers"):
@@ -132,7 +141,10 @@ study = lab.Study(
     "feature-emergence",
     title="Feature emergence from structured inputs",
     question="How do useful features emerge under gradient descent, and must the inputs have structure for that?",
-    source="Dissertation, chapter 2 and its appendix",
+    source="Zhenmei Shi, Understanding Training and Adaptation in Feature Learning: From Two-layer Networks to "
+    "Foundation Models (dissertation, University of Wisconsin–Madison, 2024), chapter 2 and its appendix; Shi, Wei and "
+    "Liang, A Theoretical Analysis on Feature Learning in Neural Networks: Emergence from Inputs "
+    "and Advantage over Fixed Features",
     params=Params,
     settings=SETTINGS,
     presets={

@@ -143,7 +143,8 @@ study = lab.Study(
     "fourier-circuits",
     title="Fourier circuits in modular addition",
     question="When a network adds k numbers mod p, what do its neurons and heads compute, and what makes it periodic?",
-    source="Dissertation, chapter 4 and appendix C",
+    source="Zhenmei Shi, Understanding Training and Adaptation in Feature Learning: From Two-layer Networks to "
+    "Foundation Models (dissertation, University of Wisconsin–Madison, 2024), chapter 4 and appendix C",
     params=Params,
     settings=SETTINGS,
     presets={

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from assay import lab
 
 from . import theory
-from .problem import TASKS
+from .problem import TASKS, PlantedNeedle
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class Params(lab.Params):
-    cost_lengths: tuple[int, ...] = Field((4096, 16_384, 65_536, 122_880, 2**20), description="n of the cost model")
+    cost_lengths: tuple[PositiveInt, ...] = Field(
+        (4096, 16_384, 65_536, 122_880, 2**20), min_length=1, description="n of the cost model"
+    )
     length: int = Field(256, ge=64, description="n of the exact statements on random models")
     keep: int = Field(48, ge=33, description="their budget k")
     new: int = Field(6, ge=2, description="tokens that they decode")
-    lengths: tuple[int, ...] = Field((256, 1024), min_length=1, description="n of the planted needles; k = n/8")
+    lengths: tuple[PositiveInt, ...] = Field((256, 1024), min_length=1, description="n of the planted needles; k = n/8")
     prompts: int = Field(4, ge=1, description="planted prompts per seed, length and depth")
     pairs: int = Field(4, ge=1, le=8, description="facts in a planted prompt, one of them asked for")
     model: str = Field("smollm2", description="the real model: a hub name, a folder, a GGUF file, or smollm2")
@@ -28,14 +30,16 @@ class Params(lab.Params):
         (1024, 2048), min_length=1, description="n of the real needle prompts; k = n/8"
     )
     long_lengths: tuple[int, ...] = Field((4096,), min_length=1, description="n of the optional arm with long prompts")
-    real_depths: tuple[float, ...] = Field(
+    real_depths: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
         DEPTHS, min_length=1, description="depths of the real needles, one a seed in turn"
     )
     answer_tokens: int = Field(16, ge=1, description="tokens of a real answer")
     filter_layer: int = Field(14, ge=0, description="the real model's filter layer, chosen on tuning prompts")
     filter_rule: Literal["logits", "softmax", "window"] = Field("window", description="its rule, chosen with it")
     text_layer: int = Field(23, ge=0, description="the layer at which the text's rule does best on tuning prompts")
-    scan_layers: tuple[int, ...] = Field((2, 8, 20, 29), description="filter layers whose answers are compared")
+    scan_layers: tuple[NonNegativeInt, ...] = Field(
+        (2, 8, 20, 29), min_length=1, description="filter layers whose answers are compared"
+    )
     choice_prompts: int = Field(8, ge=4, description="tuning prompts per seed: half choose, half judge")
 
     @model_validator(mode="after")
@@ -44,6 +48,8 @@ class Params(lab.Params):
             raise ValueError(f"a budget of {self.keep} leaves nothing to filter in {self.length} tokens")
         if min(*self.real_lengths, *self.long_lengths) < 192:
             raise ValueError("a real needle prompt needs at least 192 tokens")
+        for hops in TASKS.values():
+            PlantedNeedle(min(self.lengths), hops, pairs=self.pairs)  # refuses a length without room for the facts
         return self
 
 
@@ -53,7 +59,8 @@ study = lab.Study(
     "gemfilter",
     title="GemFilter: early layers know which tokens matter",
     question="Can a long prompt be cut down inside the network, early and without training, and still be answered?",
-    source="Dissertation, chapter 9",
+    source="Zhenmei Shi, Understanding Training and Adaptation in Feature Learning: From Two-layer Networks to "
+    "Foundation Models (dissertation, University of Wisconsin–Madison, 2024), chapter 9",
     params=Params,
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s", lengths=(256,), prompts=1, pairs=2, length=128, new=3,

@@ -144,7 +144,8 @@ study = lab.Study(
     "imbalanced-contrastive",
     title="Contrastive learning under imbalance, and forward pruning",
     question="What do rare features cost in contrastive learning, and why does pruning small neurons help them?",
-    source="Paper on the training dynamics of contrastive learning under imbalanced data",
+    source="Liao, Zhou, Zhang, Wang and Zhang, Theoretical Analysis of Contrastive Learning under Imbalanced Data: "
+    "From Training Dynamics to a Pruning Solution",
     params=Params,
     presets={
         "smoke": lab.Preset(

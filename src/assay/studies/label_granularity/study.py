@@ -137,7 +137,7 @@ study = lab.Study(
     "label-granularity",
     title="Why fine labels in pretraining help",
     question="Why does pretraining on subclass labels beat training on the superclass labels that are wanted?",
-    source="Why Fine-grained Labels in Pretraining Benefit Generalization?",
+    source="Hong, Cui, Fuxman, Chan and Luo, Why Fine-grained Labels in Pretraining Benefit Generalization?",
     params=Params,
     settings=SETTINGS,
     presets={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from assay import lab
 from assay.methods.looped_transformer import LoopedLinearTransformer, estimates, prompt_condition
@@ -24,7 +24,7 @@ class Params(lab.Params):
     draws: int = Field(2000, ge=50, description="condition numbers drawn per seed")
     trials: int = Field(10, ge=2, description="trials whose mean condition number the source reports")
     ratio: int = Field(8, ge=2, description="n/d where the dimension is varied")
-    dims: tuple[int, ...] = Field((4, 16, 64), description="dimensions at that ratio")
+    dims: tuple[PositiveInt, ...] = Field((4, 16, 64), min_length=1, description="dimensions at that ratio")
     compared_examples: int = Field(32, ge=2, description="n of the step-size comparison and the controls")
     compared_loops: int = Field(12, ge=1, description="their T")
     noise: float = Field(0.5, gt=0, description="deviation of the label noise where there is some")
@@ -49,6 +49,8 @@ class Params(lab.Params):
             raise ValueError(
                 f"{fewest} examples in {self.dim} dimensions: every n (and compared_examples/2) must exceed d"
             )
+        if self.trials > self.draws:
+            raise ValueError(f"{self.draws} draws make no mean over {self.trials} trials")
         return self
 
 
@@ -56,7 +58,8 @@ study = lab.Study(
     "looped-transformers",
     title="Looped transformers run gradient descent in context",
     question="Does a transformer need exponentially many examples to run many steps of gradient descent in its prompt?",
-    source="Dissertation, chapter 8",
+    source="Zhenmei Shi, Understanding Training and Adaptation in Feature Learning: From Two-layer Networks to "
+    "Foundation Models (dissertation, University of Wisconsin–Madison, 2024), chapter 8",
     params=Params,
     presets={
         "smoke": lab.Preset(seeds=3, cost="5 s", draws=400, train_steps=30, train_batch=32, train_pool=256,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from assay import lab
 from assay.data.images import available
@@ -52,10 +52,18 @@ class Params(lab.Params):
     look_every: int = Field(20, ge=1, description="outer steps between measurements")
     unseen_tasks: int = Field(60, ge=4, description="new tasks for testing")
     unseen_samples: int = Field(4, ge=2, description="test samples of each")
-    phase_inner_steps: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5, 6), description="J of the first phase map")
-    phase_tasks: tuple[int, ...] = Field((2, 5, 10, 20, 40), description="K of the first phase map")
-    phase_noise: tuple[float, ...] = Field((1, 2, 4, 6, 8, 12, 16), description="s of the second phase map")
-    phase_rates: tuple[float, ...] = Field((0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0), description="γ of the second map")
+    phase_inner_steps: tuple[NonNegativeInt, ...] = Field(
+        (0, 1, 2, 3, 4, 5, 6), min_length=2, description="J of the first phase map"
+    )
+    phase_tasks: tuple[PositiveInt, ...] = Field(
+        (2, 5, 10, 20, 40), min_length=2, description="K of the first phase map"
+    )
+    phase_noise: tuple[PositiveFloat, ...] = Field(
+        (1, 2, 4, 6, 8, 12, 16), min_length=2, description="s of the second phase map"
+    )
+    phase_rates: tuple[Annotated[float, Field(ge=0)], ...] = Field(
+        (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0), min_length=2, description="γ of the second map"
+    )
     early_scale: float = Field(1e-8, gt=0, description="σ₀ where early growth is measured")
     early_rate: float = Field(0.01, gt=0, description="η where early growth is measured")
     ridge: float = Field(1.0, gt=0, description="λ of the linear contrast")
@@ -77,8 +85,9 @@ class Params(lab.Params):
     image_outer_rate: float = Field(0.01, gt=0, description="Adam's outer rate on RainbowMNIST")
     reptile: str = Field("0.3 1.0", description="Reptile's inner rate and ε, tuned")
     reptile_candidates: tuple[str, ...] = Field(
-        ("0.1 0.1", "0.1 0.3", "0.1 1.0", "0.3 0.3", "0.3 1.0", "1.0 1.0"), description="choices it was tuned over"
-    )
+        ("0.1 0.1", "0.1 0.3", "0.1 1.0", "0.3 0.3", "0.3 1.0", "1.0 1.0"), min_length=1,
+        description="choices it was tuned over",
+    )  # fmt: skip
     fomaml: str = Field("0.03 0.03", description="FOMAML's inner and outer rate, tuned as Reptile's are")
     fomaml_candidates: tuple[str, ...] = Field(
         (
@@ -92,6 +101,7 @@ class Params(lab.Params):
             "0.3 0.003",
             "0.3 0.01",
         ),
+        min_length=1,
         description="choices they were tuned over",
     )
     test_repeats: int = Field(4, ge=1, description="episodes per meta-testing task")
@@ -112,7 +122,7 @@ class Params(lab.Params):
                 inner, outer = (float(word) for word in text.split())
             except ValueError:
                 inner = outer = 0.0
-            if inner <= 0 or not 0 < outer <= 1:
+            if not 0 < inner < math.inf or not 0 < outer <= 1:
                 raise ValueError(f"'{text}' is not an inner rate and an outer rate or ε in (0, 1]")
         return value
 
@@ -121,8 +131,8 @@ class Params(lab.Params):
         problem_of(self, max(self.tasks, *self.phase_tasks))
         for name in ("phase_inner_steps", "phase_tasks", "phase_noise", "phase_rates"):
             values = getattr(self, name)
-            if len(values) < 2 or len(set(values)) != len(values) or min(values) < 0:
-                raise ValueError(f"{name} needs at least two values, none negative and none twice, not {values}")
+            if len(set(values)) != len(values):
+                raise ValueError(f"{name} names a value twice: {values}")
         for name in ("reptile", "fomaml"):
             chosen = getattr(self, name)
             if chosen not in getattr(self, f"{name}_candidates"):
@@ -168,7 +178,7 @@ study = lab.Study(
     "meta-split",
     title="The train-validation split in meta-learning",
     question="Must the inner and the outer loop of FOMAML see different samples of a task?",
-    source="Understanding Train-Validation Split in Meta-Learning with Neural Networks",
+    source="Zuo, Chen, Yao, Cao and Gu, Understanding Train-Validation Split in Meta-Learning with Neural Networks",
     params=Params,
     settings=SETTINGS,
     presets={
