@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from assay.methods.gemfilter import GemFilter, choose_filter_layer, layer_scan, needle_prompt
-from assay.methods.gemfilter.layers import LayerScan, _choose, measured_length
+from assay.methods.gemfilter.layers import LayerScan, _choose, measured_length, stages_of
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
 
@@ -80,6 +80,8 @@ def test_stages_are_search_found_and_answer():
     scan = made_up([[0.1, 0.95, 0.5, 0.92, 0.3], [0.0] * 5])
     assert scan.stages("logits") == ["search", "found", "found", "found", "answer"]
     assert scan.stages("window") == ["search"] * 5
+    early = [0.1, 0.9, 0.2, 0.3, 0.9, 1.0, 0.8, 1.0, 0.5]  # layer 1 is alone, the dip at 6 is not
+    assert stages_of(early) == ["search"] * 4 + ["found"] * 4 + ["answer"]
     assert scan.best_rule() == "logits"
     assert made_up([[0.1, 0.5, 0.5], [0.0, 0.6, 0.6]]).best_rule() == "window"
 

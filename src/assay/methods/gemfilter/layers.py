@@ -60,12 +60,17 @@ class LayerScan:
 
 
 def stages_of(recall: Sequence[float], found: float = FOUND) -> list[str]:
-    """The stage of every layer: ``search`` before the first whose recall is ``found``, ``found`` until the last whose
-    is, dips included, ``answer`` after it."""
-    finds = [layer for layer, share in enumerate(recall) if share >= found]
-    if not finds:
+    """The stage of every layer: ``search``, then ``found``, then ``answer``.
+
+    Found is the stretch in which layers of at least that recall outnumber the others by most, the longest of equals: a
+    short dip belongs to it, and one early layer that finds by luck does not begin it.
+    """
+    signs = [1 if share >= found else -1 for share in recall]
+    ends = [(i, j) for i in range(len(signs)) for j in range(i, len(signs)) if signs[i] > 0 and signs[j] > 0]
+    if not ends:
         return ["search"] * len(recall)
-    return ["search" if i < finds[0] else "found" if i <= finds[-1] else "answer" for i in range(len(recall))]
+    first, last = max(ends, key=lambda end: (sum(signs[end[0] : end[1] + 1]), end[1] - end[0]))
+    return ["search" if i < first else "found" if i <= last else "answer" for i in range(len(recall))]
 
 
 def layer_scan(
