@@ -118,11 +118,15 @@ def asked_arms(study: Study, manifest: Mapping[str, Any]) -> str | None:
     )
 
 
+def preset_words(manifest: Mapping[str, Any]) -> str:
+    """The preset of a run, and the parameters that it had instead."""
+    changed = ", ".join(f"{name}={value}" for name, value in manifest["set"].items())
+    return f"preset {manifest['preset']}{f' with {changed}' if changed else ''}"
+
+
 def heading(study: Study, manifest: Mapping[str, Any]) -> str:
     """A run in words: its study and preset, and whatever it had that the preset does not say."""
-    parts = [f"{study.name}, preset {manifest['preset']}"]
-    if manifest["set"]:
-        parts.append("with " + ", ".join(f"{name}={value}" for name, value in manifest["set"].items()))
+    parts = [f"{study.name}, {preset_words(manifest)}"]
     if arms := asked_arms(study, manifest):
         parts.append(f"--arms {arms}")
     if seeds := asked_seeds(study, manifest):

@@ -18,7 +18,7 @@ from torch.func import functional_call, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
-from ._checks import no_recomputation
+from ._models import logits_in, no_recomputation
 
 Data = tuple[Tensor, Tensor]
 RECOMPUTES = "the model uses gradient checkpointing, which cannot be linearised: switch it off"
@@ -44,7 +44,7 @@ class Linearized(nn.Module):
         parameters = dict(self.base.named_parameters())
 
         def outputs(values: dict[str, Tensor]) -> Tensor:
-            return _tensor(functional_call(self.base, values, args, kwargs))
+            return logits_in(functional_call(self.base, values, args, kwargs))
 
         with no_recomputation(self.base, RECOMPUTES), _forward_mode():
             at = {name: parameters[name] for name in self.names}
@@ -69,14 +69,6 @@ def _forward_mode() -> Iterator[None]:
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fastpath)
-
-
-def _tensor(output: Any) -> Tensor:
-    """A model's output, or its ``logits`` where it returns a record as Hugging Face models do."""
-    output = getattr(output, "logits", output)
-    if not isinstance(output, Tensor):
-        raise ValueError(f"the model must return a tensor or a record with logits, not {type(output).__name__}")
-    return output
 
 
 def linearized(model: nn.Module) -> Linearized:
@@ -105,7 +97,7 @@ class FrozenBackbone(nn.Module):
         self.train()
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        return _tensor(self.base(*args, **kwargs))
+        return logits_in(self.base(*args, **kwargs))
 
     def train(self, mode: bool = True) -> FrozenBackbone:
         super().train(mode)
@@ -209,7 +201,7 @@ def _fit(
     """Whether the loss stayed finite."""
     for batch in batches:
         optimizer.zero_grad()
-        value = loss(_tensor(network(data[0][batch])), data[1][batch])
+        value = loss(logits_in(network(data[0][batch])), data[1][batch])
         if not bool(value.isfinite()):
             return False
         value.backward()  # type: ignore[no-untyped-call]
@@ -221,7 +213,7 @@ def _accuracy(network: nn.Module, data: Data) -> float:
     network.eval()
     with torch.no_grad():
         right = [
-            _tensor(network(inputs)).argmax(dim=1) == labels
+            logits_in(network(inputs)).argmax(dim=1) == labels
             for inputs, labels in zip(torch.split(data[0], 512), torch.split(data[1], 512), strict=True)
         ]
     return float(torch.cat(right).double().mean())

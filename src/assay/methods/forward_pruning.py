@@ -24,7 +24,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize as unit
 
-from ._checks import no_recomputation, number
+from ._checks import number
+from ._models import no_recomputation
 
 Granularity = Literal["neuron", "weight"]
 Scope = Literal["layer", "global"]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from assay.methods._models import evaluating
 from assay.training.seeds import stream
 
 Make = Callable[[int], nn.Module]
@@ -256,14 +257,8 @@ def agreement(model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
 
 @torch.no_grad()
 def _logits(model: nn.Module, inputs: Tensor) -> Tensor:
-    """In evaluation mode; every module gets its own mode back, since parts of a model may be frozen on purpose."""
-    modes = {module: module.training for module in model.modules()}
-    try:
-        model.eval()
+    with evaluating(model):
         return torch.cat([model(chunk) for chunk in torch.split(inputs, 1000)])
-    finally:
-        for module, training in modes.items():
-            module.training = training
 
 
 def _built(make: Make, size: int, like: Tensor, seed: int, name: str) -> nn.Module:

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ._checks import no_recomputation, number, whole
+from ._checks import number, whole
+from ._models import evaluating, logits_in, no_recomputation
 
 Inputs = Tensor | Mapping[str, Tensor]
 Loss = Callable[[Any, Tensor], Tensor]
@@ -162,15 +163,10 @@ def _cut(count: int, fraction: float) -> int:
     return min(max(round(count * fraction), 1), count - 1)
 
 
-def logits_of(outputs: Any) -> Tensor:
-    found: Tensor = outputs.logits if hasattr(outputs, "logits") else outputs
-    return found
-
-
 def margins(outputs: Any, labels: Tensor) -> Tensor:
     """How far each sample is on the right side: y·f for one output and labels ±1, else the logit of the label minus the
     largest other one."""
-    logits = logits_of(outputs).detach()
+    logits = logits_in(outputs).detach()
     if logits.dim() == 1 or logits.shape[-1] == 1:
         if not bool((labels.abs() == 1).all()):
             raise ValueError("a model with one output needs labels +1 and −1")
@@ -273,17 +269,12 @@ class InnerLoop:
     @contextmanager
     def modes(self, model: nn.Module) -> Iterator[None]:
         """Dropout off; normalisation layers on batch statistics or frozen. The old modes come back."""
-        before = {module: module.training for module in model.modules()}
-        try:
-            model.eval()
+        with evaluating(model):
             if self.statistics == "batch":
                 for module in model.modules():
                     if hasattr(module, "running_mean"):
                         module.train()
             yield
-        finally:
-            for module, training in before.items():
-                module.training = training
 
 
 class _Pass(nn.Module):

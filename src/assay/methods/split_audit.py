@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from .fomaml import Fomaml
-from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, logits_of, margins, mean, split_task
+from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, margins, mean, split_task
 
 MakeModel = Callable[[], nn.Module]
 MakeOptimizer = Callable[[nn.Module], torch.optim.Optimizer]
@@ -133,7 +133,7 @@ class SplitAudit:
             before, after = states["held_out_gain"]
             for name, state in (("test", before), ("adapted", after)):
                 found[f"{name}_loss"].append(float(state[0]))
-                right = margins(logits_of(state[1]), held_out.labels) > 0
+                right = margins(state[1], held_out.labels) > 0
                 found[f"{name}_accuracy"].append(float(right.float().mean()))
         gains = zip(found["support_gain"], found["held_out_gain"], strict=True)
         numbers = {name: mean(values) for name, values in found.items() if values}

@@ -136,10 +136,9 @@ def _kind(verdict: str) -> str:
 
 
 def _facts(manifest: dict[str, Any]) -> str:
-    changed = ", ".join(f"{name}={chosen}" for name, chosen in manifest["set"].items())
     count = results.seeds_used(manifest)
     seeds = f"{count} seed{'' if count == 1 else 's'}"
-    parts = [f"preset {manifest['preset']}{f' with {changed}' if changed else ''}", seeds, manifest["device"]]
+    parts = [results.preset_words(manifest), seeds, manifest["device"]]
     parts.append(date(manifest["started"]))
     if manifest.get("seconds") is not None:
         parts.append(duration(manifest["seconds"]))

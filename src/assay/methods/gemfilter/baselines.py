@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay.methods._checks import whole
 from assay.methods.gemfilter.adapter import (
     Attended,
     Projected,
@@ -22,7 +23,7 @@ from assay.methods.gemfilter.adapter import (
     trimmed_copy,
     untouched_copy,
 )
-from assay.methods.gemfilter.filter import GemFilter, whole_number
+from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.prompts import Prompt, prompt_of
 from assay.methods.gemfilter.scoring import attention_rows, best_positions, pool
 
@@ -139,7 +140,7 @@ class _Recent(Compression):
     def __post_init__(self) -> None:
         for name in ("keep", "window", "kernel", "block"):
             if hasattr(self, name):
-                object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
+                object.__setattr__(self, name, whole(name, getattr(self, name), 1))
         if self.keep <= self.window:
             raise ValueError(f"keep = {self.keep} must exceed the window of {self.window} recent tokens")
 

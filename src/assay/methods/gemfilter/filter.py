@@ -7,7 +7,6 @@ pass 2 is ordinary generation on the best ``keep`` tokens in their original orde
 from __future__ import annotations
 
 import copy
-import numbers
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -15,6 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from assay.methods._checks import whole
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers, sliding_window
 from assay.methods.gemfilter.measure import now
 from assay.methods.gemfilter.prompts import Prompt, prompt_of
@@ -97,7 +97,7 @@ class GemFilter:
             value = getattr(self, name)
             if (name, value) not in (("layer", "auto"), ("mlp_chunk", None)):
                 least = 0 if name in ("layer", "keep_first", "keep_last") else 1
-                object.__setattr__(self, name, whole_number(name, value, least))
+                object.__setattr__(self, name, whole(name, value, least))
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(RULES)}, not {self.rule!r}")
         if self.pooling not in POOLINGS:
@@ -264,15 +264,6 @@ def _without_dropped(kwargs: dict[str, Any], dropped: int, usual: Any) -> dict[s
             setattr(config, name, max(1, getattr(config, name) - dropped))
             kwargs["generation_config"] = config
     return kwargs
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """``value`` as Python's integer, which numpy's become; what is none of at least ``least`` is refused."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ValueError(f"{name} must be an integer, not {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value}")
-    return int(value)
 
 
 def _selection(prompt: Prompt, chosen: list[Tensor], scores: Tensor | None, seconds: float) -> Selection:

@@ -1,38 +1,23 @@
-"""A model's linear head: find it, replace it, and run the model without leaving a trace."""
+"""A model's linear head: find it, and replace it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from assay.methods._models import evaluating, logits_in
 
 from .sources import Source
 
 HEADS = ("classifier", "score", "fc", "head")
 
 
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside; every module gets its own mode back, since parts of a model may be frozen on purpose."""
-    modes = {module: module.training for module in model.modules()}
-    try:
-        model.eval()
-        yield
-    finally:
-        for module, training in modes.items():
-            module.training = training
-
-
 def logits_of(model: nn.Module, inputs: Any) -> Tensor:
     """Logits of tensor inputs, or of a mapping such as a tokenizer makes; records with ``logits`` are unpacked."""
-    output = model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
-    logits = getattr(output, "logits", output)
-    if not isinstance(logits, Tensor):
-        raise ValueError(f"the model must return a tensor or a record with logits, not {type(logits).__name__}")
-    return logits
+    return logits_in(model(**inputs) if isinstance(inputs, Mapping) else model(inputs))
 
 
 def head_name(model: nn.Module, head: str | None = None, source: Source | None = None) -> str:

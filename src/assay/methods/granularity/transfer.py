@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
+from assay.methods._models import evaluating
 from assay.probes.representation import fit_head
 from assay.training.seeds import stream
 
-from .heads import evaluating, head_name, logits_of, swap_head
+from .heads import head_name, logits_of, swap_head
 from .hierarchies import LabelHierarchy
 from .readout import max_readout, strictly_right
 from .sources import Source, source_of
