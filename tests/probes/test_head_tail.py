@@ -51,7 +51,9 @@ def clusters(seed=0):
 
 
 def test_the_scale_of_one_feature_does_not_decide_about_another():
-    features, labels, test_features, test_labels = clusters()
+    # The fits agree to some 1e-3 of a logit, where L-BFGS in float32 stops, so that predictions are equal only if no
+    # test sample is nearly a tie. Under this seed the two best logits are 1 apart or more; under 0 one pair is 0.01.
+    features, labels, test_features, test_labels = clusters(seed=4)
     plain = head_tail_probe(features, labels, test_features, test_labels, [4, 3, 2, 1])
     scale = torch.tensor([1e8, 1.0, 1e-8, 1.0, 1e-20, 1e20])
     scaled = head_tail_probe(features * scale, labels, test_features * scale, test_labels, [4, 3, 2, 1])
@@ -80,7 +82,7 @@ def test_the_probe_runs_on_what_inference_mode_made_and_inside_it():
 def test_features_that_are_not_finite_are_refused(place, what, value):
     parts = clusters()
     parts[place][3, 1] = value
-    with pytest.raises(ValueError, match=f"the {what} features have entries that are not finite"):
+    with pytest.raises(ValueError, match=f"{what} features .*not finite"):
         head_tail_probe(*parts, [4, 3, 2, 1])
 
 
