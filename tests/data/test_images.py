@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write(folder, name, column, arrays, labels, splits=("train", "test")):
-    (folder / name).mkdir()
+    (folder / name).mkdir(exist_ok=True)
     for split in splits:
         half = len(arrays) // 2  # two shards, to be read in order
         for i, part in enumerate((slice(0, half), slice(half, None))):
@@ -80,7 +80,7 @@ def test_one_colour_image_makes_the_set_colour(folder):
 
 def test_a_missing_set_names_folder_and_extra(folder, monkeypatch):
     monkeypatch.setattr(images, "find_spec", lambda name: None)
-    with pytest.raises(DataUnavailable, match="assay\\[data\\]") as caught:
+    with pytest.raises(DataUnavailable, match="assay-lab\\[data\\]") as caught:
         load_images("mnist")
     assert str(folder / "mnist") in str(caught.value)
     assert str(folder / "mnist") in available("mnist")
@@ -107,7 +107,7 @@ def test_what_the_hub_serves_is_obtainable_and_the_hub_is_not_asked(folder, monk
     assert obtainable("digits") is None
     assert "hub is asked only for" in obtainable("faces")
     monkeypatch.setattr(images, "find_spec", lambda name: None if name == "datasets" else object())
-    assert "assay[data]" in obtainable("mnist")
+    assert "assay-lab[data]" in obtainable("mnist")
 
 
 class HubRows:
@@ -179,3 +179,11 @@ def test_bad_arguments_are_refused(arguments):
 def test_bad_classes_are_refused(pair):
     with pytest.raises(ValueError, match="different classes"):
         two_classes(load_images("digits"), *pair)
+
+
+def test_exchanged_files_are_read_again(folder):
+    first, second = random_images((3, 3)), random_images((4, 4))
+    write(folder, "mine", "image", first, [0, 1, 2, 0, 1, 2])
+    assert load_images("mine", "test").images.shape == (6, 1, 3, 3)
+    write(folder, "mine", "image", second, [0, 1, 2, 0, 1, 2])
+    assert load_images("mine", "test").images.shape == (6, 1, 4, 4)

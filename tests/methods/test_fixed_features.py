@@ -37,7 +37,7 @@ def test_a_model_that_checkpoints_is_refused_in_words() -> None:
             found: Tensor = checkpoint(self.layer, inputs, use_reentrant=False)
             return found
 
-    with pytest.raises(RuntimeError, match="gradient checkpointing, which cannot be linearised"):
+    with pytest.raises(RuntimeError, match="gradient checkpointing"):
         linearized(Checkpointing())(torch.ones(4, 3))
 
 
@@ -139,7 +139,7 @@ def test_attention_models_with_tied_weights_are_linearised() -> None:
 
 
 def test_model_without_tensor_output_is_refused() -> None:
-    with pytest.raises(ValueError, match="tensor or a record with logits, not tuple"):
+    with pytest.raises(ValueError, match="logits, not tuple"):
         linearized(nn.GRU(3, 4))(torch.ones(2, 3))
 
 
@@ -158,7 +158,7 @@ def test_frozen_backbone_refuses_heads_that_are_none() -> None:
         frozen_backbone(network(), "fc")
     with pytest.raises(ValueError, match="no parameters to train"):
         frozen_backbone(network(), "1")
-    with pytest.raises(ValueError, match=r"shares its weights with embed\.weight"):
+    with pytest.raises(ValueError, match=r"embed\.weight"):
         frozen_backbone(TinyLanguageModel(), "lm_head")
 
 
@@ -214,5 +214,5 @@ def test_divergence_and_bad_requests_are_named() -> None:
         feature_learning_gain(model, *SPLITS, loss=square, learning_rates=(1e9,), **arguments)
     with pytest.raises(ValueError, match="positive numbers"):
         feature_learning_gain(model, *SPLITS, learning_rates=(0.0,), **arguments)
-    with pytest.raises(ValueError, match="between 1 and the 600 training samples"):
+    with pytest.raises(ValueError, match="between 1 and the 600"):
         feature_learning_gain(model, *SPLITS, batch_size=601, **arguments)

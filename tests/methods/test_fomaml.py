@@ -284,7 +284,7 @@ def test_bad_settings_are_refused(change, message):
 
 def test_bad_models_and_losses_are_refused():
     model = network()
-    with pytest.raises(ValueError, match="no trainable parameter is called 'head'"):
+    with pytest.raises(ValueError, match="'head'"):
         Fomaml(0.1, inner_params=("head",)).inner().adapting(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(FloatingPointError, match="outer step 7"):
@@ -310,7 +310,7 @@ def test_parameters_that_the_optimiser_does_not_own_neither_accumulate_nor_count
         assert report.gradient_norm == pytest.approx(float(own))
         results.append(torch.cat([model[2].weight.grad.flatten(), model[2].bias.grad]).norm())
     assert float(results[1]) == pytest.approx(0.01, rel=1e-3)
-    with pytest.raises(ValueError, match="owns none of the model's trainable parameters"):
+    with pytest.raises(ValueError, match="optimiser owns none"):
         Fomaml(0.3).step(model, [one], functional.cross_entropy, torch.optim.SGD(network().parameters(), lr=0.1),
                          generator=torch.Generator())  # fmt: skip
 

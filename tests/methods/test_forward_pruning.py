@@ -380,7 +380,7 @@ def test_a_training_is_resumed_bit_for_bit(mode: str, tmp_path: Path) -> None:
 
 def test_a_state_of_another_pruner_is_refused() -> None:
     pruner = ForwardMagnitudePruner(network(), alpha=0.5)
-    with pytest.raises(ValueError, match="other layers or of another granularity"):
+    with pytest.raises(ValueError, match="granularity"):
         pruner.load_state_dict(ForwardMagnitudePruner(network(), alpha=0.3, granularity="neuron").state_dict())
     with pytest.raises(ValueError, match="steps, masks and statistics"):
         pruner.load_state_dict(network().state_dict())
@@ -390,5 +390,5 @@ def test_one_name_is_one_layer_and_an_alpha_that_masks_nothing_is_told() -> None
     assert list(ForwardMagnitudePruner(network(), alpha=0.5, layers="6").layers) == ["6"]
     with pytest.raises(ValueError, match="is called 'fc1'"):
         ForwardMagnitudePruner(network(), alpha=0.5, layers="fc1")
-    with pytest.warns(UserWarning, match=r"alpha = 0.01 rounds to no neuron at all"):
+    with pytest.warns(UserWarning, match=r"alpha = 0.01"):
         ForwardMagnitudePruner(network(), alpha=0.01, granularity="neuron")

@@ -276,7 +276,7 @@ def test_report_refuses():
     with pytest.raises(ValueError, match="embeddings are"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points[:5])
     points[3, 0] = math.nan
-    with pytest.raises(ValueError, match="finite, and 1 of 120 rows are not"):
+    with pytest.raises(ValueError, match=r"finite.*1 of 120"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points)
     with pytest.raises(ValueError, match="at least 1"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points, neighbours=0)

@@ -191,11 +191,11 @@ def test_a_stage_that_diverges_is_named():
     given = {"validation": validation, "test": test, "seed": 0}
     wild = Stage(2, 16, 1e30)
     for readout in ("finetune", "probe", "max"):
-        with pytest.raises(ValueError, match="pretraining diverged: the loss or a weight is not finite"):
+        with pytest.raises(ValueError, match="pretraining diverged"):
             FineToCoarse(wild, readout=readout).run(small_model(), inputs, hierarchy, **given)
-    with pytest.raises(ValueError, match="finetuning diverged at every rate"):
+    with pytest.raises(ValueError, match="finetuning diverged"):
         FineToCoarse(Stage(1, 16), finetune=wild).transfer(small_model(), inputs, hierarchy, **given)
-    with pytest.raises(ValueError, match="the one pass diverged at every rate"):
+    with pytest.raises(ValueError, match="one pass diverged"):
         FineToCoarse(wild).onepass(small_model(), inputs, hierarchy, **given)
     with pytest.raises(ValueError, match="inputs that are not finite"):
         QUICK.run(small_model(), torch.full_like(inputs, math.nan), hierarchy, **given)
@@ -220,7 +220,7 @@ def test_inputs_that_are_not_numbers_are_no_mistakes_of_the_model(readout):
     broken = test[0].clone()
     broken[5, 2] = math.nan
     method = FineToCoarse(Stage(1, 16), readout=readout, rates=(1.0,))
-    with pytest.raises(ValueError, match=r"logits on test data are NaN|some inputs are not finite"):
+    with pytest.raises(ValueError, match=r"NaN|not finite"):
         method.transfer(small_model(), inputs, hierarchy, validation=validation, test=(broken, test[1]), seed=0)
 
 

@@ -62,7 +62,7 @@ def test_stratified_splits_need_classes_on_both_sides():
     assert len(split_task(lopsided, stratify=False, generator=generator)[0]) == 2
     with pytest.raises(ValueError, match=r"shape \(4, 1\).*stratify=False"):
         split_task(Task(torch.zeros(4, 1), torch.zeros(4, 1)), generator=generator)
-    with pytest.raises(ValueError, match="stratify=False for labels that are not classes"):
+    with pytest.raises(ValueError, match="stratify=False"):
         split_task(Task(torch.zeros(4, 1), torch.randn(4)), generator=generator)
 
 

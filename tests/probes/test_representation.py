@@ -135,7 +135,7 @@ def test_a_snapshot_reads_the_outputs_of_transformers_and_refuses_others() -> No
     inputs = torch.randn(4, 3, generator=generator())
     output = Wrapped(lambda hidden: SimpleNamespace(last_hidden_state=hidden))
     assert torch.equal(snapshot(output)(inputs), snapshot(output, "layer")(inputs))
-    with pytest.raises(TypeError, match="the model returns a dict, not a tensor: name a layer that returns one"):
+    with pytest.raises(TypeError, match=r"dict.*name a layer"):
         snapshot(Wrapped(lambda hidden: {"hidden": hidden}))(inputs)
 
 

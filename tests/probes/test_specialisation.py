@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 
@@ -72,13 +74,13 @@ def test_a_neuron_that_aligns_with_nothing_is_nobodys_specialist():
     assert not found.favours("head")
     assert [row.norm for row in found.rows] == [2.0, 2.0, 2.0, 2.0, 0.5, 1.0, 1.0, 1.0]
     assert [row.lucky for row in found.rows] == [1] * 8
-    assert "4 align with nothing and belong to no group; pruning at 0.333333 would hit 3 of these" in str(found)
+    assert re.search(r"4 align with nothing.*0\.333333 would hit 3", str(found))
 
 
 def test_pruning_that_hits_dead_neurons_alone_favours_nobody():
     found = with_idle(0.125)
     assert (found.pruned, found.pruned_unaligned) == (2, 2)
-    with pytest.raises(ValueError, match="hits only neurons that align with nothing"):
+    with pytest.raises(ValueError, match="align with nothing"):
         found.favours("head")
     assert "nan" not in str(found)
 
@@ -102,8 +104,8 @@ def test_a_share_that_rounds_to_no_neuron_is_said_and_favours_nobody():
         (lambda: smallest_neurons(torch.ones(4), 0.9), "prunes all"),
         (lambda: specialisation(torch.ones(4, 3), torch.eye(3), groups=["a"]), "one entry"),
         (lambda: specialisation(torch.ones(4, 3), torch.eye(3)[:1]), "at least two"),
-        (lambda: specialisation(torch.full((4, 3), torch.nan), torch.eye(3)), "weights have entries that are not"),
-        (lambda: specialisation(torch.ones(4, 3), torch.eye(3) * torch.inf), "directions have entries that are not"),
+        (lambda: specialisation(torch.full((4, 3), torch.nan), torch.eye(3)), "weights .*not"),
+        (lambda: specialisation(torch.ones(4, 3), torch.eye(3) * torch.inf), "directions .*not"),
     ],
 )
 def test_bad_input_is_refused(build, words):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from assay.lab.backends import one_thread
 from assay.lab.errors import UserError, unknown
 from assay.lab.execute import environment
 
@@ -28,8 +30,10 @@ def chosen(wanted: list[str] | None) -> list[str]:
 def run(name: str, device: str) -> dict[str, Any]:
     """One benchmark's result with the machine it was measured on."""
     module = importlib.import_module(f"{__name__}.{name}")
-    return {"benchmark": name, "about": (module.__doc__ or "").strip(), "device": device, **environment(device),
-            **module.run(device)}  # fmt: skip
+    with one_thread() if device == "cpu" else nullcontext():
+        measured = module.run(device)
+    about = (module.__doc__ or "").strip()
+    return {"benchmark": name, "about": about, "device": device, **environment(device), **measured}
 
 
 def table(result: dict[str, Any]) -> Table:

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.lab.backends import prepare_process
 from assay.lab.chunks import chunk_size, chunks
 from assay.training.seeds import Seeds
 
@@ -39,14 +38,13 @@ def run(device: str) -> dict[str, Any]:
 
     On a GPU the question is another: how much more do 64 seeds cost than one?
     """
-    prepare_process()
     return {"rows": [_gpu_row(size) if device == "cuda" else _cpu_row(size) for size in SIZES]}
 
 
 def train(size: Size, seeds: Seeds, data: tuple[Tensor, Tensor]) -> Tensor:
     """A two-layer ReLU network on the hinge loss, every seed on its own data: (seeds, batch, inputs)."""
     inputs, labels = data
-    weights = (seeds.normal("weights", size.neurons, size.inputs) * size.inputs**-0.5).requires_grad_()
+    weights: Tensor = (seeds.normal("weights", size.neurons, size.inputs) * size.inputs**-0.5).requires_grad_()
     biases = torch.zeros(len(seeds), 1, size.neurons, device=seeds.device, dtype=seeds.dtype, requires_grad=True)
     output = (seeds.normal("output", size.neurons, 1) * size.neurons**-0.5).requires_grad_()
     optimizer = torch.optim.SGD([weights, biases, output], lr=0.1, momentum=0.9)
@@ -66,7 +64,7 @@ def _data(size: Size, seeds: Seeds) -> tuple[Tensor, Tensor]:
 def _cpu_row(size: Size, repeats: int = 5) -> dict[str, Any]:
     chunk = chunk_size(size.working_set, "cpu")
     alone = [Seeds((seed,)) for seed in range(SEEDS)]
-    together = [Seeds(part) for part in chunks(SEEDS, chunk)]
+    together = [Seeds(part) for part in chunks(range(SEEDS), chunk)]
     sides = {"loop": [(s, _data(size, s)) for s in alone], "ensemble": [(s, _data(size, s)) for s in together]}
     times: dict[str, list[float]] = {"loop": [], "ensemble": []}
     for side, work in sides.items():

@@ -7,11 +7,12 @@ import gc
 import statistics
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
-from assay.lab.backends import prepare_process
+from assay._extras import needs
 from assay.lab.errors import UserError
 from assay.methods.gemfilter.adapter import after_attention, trimmed_cache
 from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released
@@ -75,10 +76,8 @@ def run(device: str) -> dict[str, Any]:
     try:
         import transformers  # noqa: F401
     except ImportError:
-        raise UserError("the benchmark gemfilter needs transformers: pip install 'assay[llm]'") from None
+        raise UserError(needs("the benchmark gemfilter", "llm")) from None
     plan = GPU if device == "cuda" else CPU
-    if device != "cuda":
-        prepare_process()
     rows = _rows(plan, device)
     if device == "cuda":
         for row, peak in zip(rows, _filter_only_peaks(plan, device), strict=True):
@@ -230,10 +229,7 @@ def _in_turns(model: Any, states: dict[str, Decoding], new: int, device: str) ->
     times: dict[str, list[float]] = {name: [] for name in states}
     for place in range(new):
         for name, state in list(states.items())[:: 1 if place % 2 else -1]:  # each of them first as often
-            step = timed(
-                lambda state=state: model(state.token, past_key_values=state.cache, use_cache=True),
-                device,  # type: ignore[misc]
-            )
+            step = timed(partial(model, state.token, past_key_values=state.cache, use_cache=True), device)
             state.token = step.made.logits[:, -1].argmax(dim=-1, keepdim=True)
             times[name].append(step.seconds)
     return times
@@ -248,6 +244,6 @@ def _filter_only_peaks(plan: Plan, device: str) -> list[float]:
     for length in plan.lengths:
         ids = torch.randint(3, plan.shape["vocab_size"], (1, length), device=device)
         chosen = GemFilter(layer=plan.layer, keep=plan.keep)
-        read = timed(lambda chosen=chosen, ids=ids: chosen.select(model, ids), device)  # type: ignore[misc]
+        read = timed(partial(chosen.select, model, ids), device)
         peaks.append(round((read.peak_bytes or 0) / 2**30, 2))
     return peaks

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from assay._extras import extra, needs
+
 HUB = {  # set: (name on the hub, configuration, name of the test split)
     "mnist": ("ylecun/mnist", None, "test"),
     "fashion_mnist": ("zalando-datasets/fashion_mnist", None, "test"),
@@ -54,7 +56,8 @@ def load_images(name: str, split: str = "train", *, limit: int | None = None) ->
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}")
     folder = "" if name == "digits" else os.environ.get("ASSAY_DATA", "")
-    pixels, labels, classes = _pixels(name, split, limit, folder)
+    written = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in _files(name, split, folder))
+    pixels, labels, classes = _pixels(name, split, limit, folder, written)
     scale = 16.0 if name == "digits" else 255.0
     return ImageSet(torch.from_numpy(pixels).float().div_(scale), torch.tensor(labels), name, classes)
 
@@ -62,13 +65,13 @@ def load_images(name: str, split: str = "train", *, limit: int | None = None) ->
 def available(name: str) -> str | None:
     """None when the set can be read without the network, else the reason why not, as a sentence."""
     if name == "digits":
-        return None
+        return None if find_spec("sklearn") else needs("the image set 'digits'", "lab")
     folder = os.environ.get("ASSAY_DATA", "")
     for split in SPLITS:
         if not _files(name, split, folder):
             return _not_found(name, split, folder)
     if find_spec("PIL") is None:
-        return f"the images of {name!r} are decoded by pillow, which the extra assay[data] installs"
+        return needs(f"decoding the images of {name!r}", "data")
     return None
 
 
@@ -104,8 +107,11 @@ def conform(image_set: ImageSet, like: ImageSet) -> ImageSet:
 
 
 @lru_cache(maxsize=16)
-def _pixels(name: str, split: str, limit: int | None, folder: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """Pixels as small integers (n, channels, height, width), labels (n,), number of classes."""
+def _pixels(
+    name: str, split: str, limit: int | None, folder: str, written: tuple[tuple[str, int, int], ...]
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Pixels as small integers (n, channels, height, width), labels (n,), number of classes. ``written`` says when the
+    files were, so that exchanged ones are read again."""
     if name == "digits":
         return _digits(split, limit)
     files = _files(name, split, folder)
@@ -115,7 +121,8 @@ def _pixels(name: str, split: str, limit: int | None, folder: str) -> tuple[np.n
 
 def _digits(split: str, limit: int | None) -> tuple[np.ndarray, np.ndarray, int]:
     """Every fourth image of every class is a test image: stratified, and the same on every machine."""
-    from sklearn.datasets import load_digits
+    with extra("lab", "the image set 'digits'"):
+        from sklearn.datasets import load_digits
 
     bunch = load_digits()
     rank = np.empty(len(bunch.target), dtype=int)  # how many images of the same class come before
@@ -144,7 +151,8 @@ def _column(columns: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _read_parquet(files: list[Path], limit: int | None) -> tuple[list[bytes], np.ndarray, int]:
-    import polars as pl
+    with extra("lab", "reading Parquet files"):
+        import polars as pl
 
     frame = pl.scan_parquet(files)
     columns = frame.collect_schema().names()
@@ -160,7 +168,7 @@ def _hub_refusal(name: str) -> str | None:
     if name not in HUB:
         return f"the hub is asked only for {', '.join(HUB)}"
     if find_spec("datasets") is None:
-        return "the extra assay[data] that fetches it from the hub is not installed"
+        return needs("fetching it from the hub", "data")
     return None
 
 
@@ -183,7 +191,7 @@ def _read_hub(name: str, split: str, limit: int | None, folder: str) -> tuple[li
 
 def _decode(name: str, encoded: list[bytes]) -> np.ndarray:
     if find_spec("PIL") is None:
-        raise DataUnavailable(f"the images of {name!r} are decoded by pillow: install the extra assay[data]")
+        raise DataUnavailable(needs(f"decoding the images of {name!r}", "data"))
     from PIL import Image
 
     opened = [Image.open(io.BytesIO(data)) for data in encoded]

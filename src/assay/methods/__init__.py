@@ -1,0 +1,129 @@
+"""Methods for models of your own. Names are imported when they are first asked for."""
+
+from typing import TYPE_CHECKING
+
+from assay._lazy import offer
+
+if TYPE_CHECKING:
+    from .contrastive_planning import (
+        Descent,
+        growth_factors,
+        learnability_threshold,
+        learnable,
+        loss_floor,
+        neuron_sets,
+        pruning_horizon,
+        stage_one_steps,
+    )
+    from .contrastive_planning import plan as contrastive_plan
+    from .contrastive_planning import required_width as contrastive_width
+    from .erase_and_step import EraseAndStep
+    from .fixed_features import feature_learning_gain, frozen_backbone, linearized
+    from .fomaml import Fomaml, fomaml
+    from .forward_pruning import ForwardMagnitudePruner, pruned_infonce
+    from .gemfilter import (
+        H2O,
+        FullAttention,
+        GemFilter,
+        OneRun,
+        SnapKV,
+        choose_filter_layer,
+        load_filter,
+        load_model,
+        share_prefill,
+    )
+    from .gemfilter.cost import cost_model
+    from .granularity import (
+        FineToCoarse,
+        LabelHierarchy,
+        LabelTree,
+        Stage,
+        binary_by_ancestor,
+        clusters_of_all,
+        clusters_per_superclass,
+        fine_to_coarse,
+        granularity_report,
+        max_readout,
+        one_per_sample,
+        random_ids,
+        rebalanced_clusters,
+        sum_readout,
+        tree_level,
+    )
+    from .group_norm import GroupPenalty, l2_group_penalty
+    from .input_replacement import InputReplacement, ReplacementData, area_under_curve
+    from .looped_transformer import LoopedLinearTransformer, error_bound, make_prompt, prompt_condition, required_loops
+    from .meta_tasks import Task
+    from .modular_margin import build_max_margin, expected_margin, margin_certificate, max_margin, required_width
+    from .norm_tied_bias import norm_tied_bias
+    from .reptile import Reptile
+    from .split_audit import SplitAudit
+    from .split_rates import predict_split_effect
+
+__all__ = [
+    "H2O",
+    "Descent",
+    "EraseAndStep",
+    "FineToCoarse",
+    "Fomaml",
+    "ForwardMagnitudePruner",
+    "FullAttention",
+    "GemFilter",
+    "GroupPenalty",
+    "InputReplacement",
+    "LabelHierarchy",
+    "LabelTree",
+    "LoopedLinearTransformer",
+    "OneRun",
+    "ReplacementData",
+    "Reptile",
+    "SnapKV",
+    "SplitAudit",
+    "Stage",
+    "Task",
+    "area_under_curve",
+    "binary_by_ancestor",
+    "build_max_margin",
+    "choose_filter_layer",
+    "clusters_of_all",
+    "clusters_per_superclass",
+    "contrastive_plan",
+    "contrastive_width",
+    "cost_model",
+    "error_bound",
+    "expected_margin",
+    "feature_learning_gain",
+    "fine_to_coarse",
+    "fomaml",
+    "frozen_backbone",
+    "granularity_report",
+    "growth_factors",
+    "l2_group_penalty",
+    "learnability_threshold",
+    "learnable",
+    "linearized",
+    "load_filter",
+    "load_model",
+    "loss_floor",
+    "make_prompt",
+    "margin_certificate",
+    "max_margin",
+    "max_readout",
+    "neuron_sets",
+    "norm_tied_bias",
+    "one_per_sample",
+    "predict_split_effect",
+    "prompt_condition",
+    "pruned_infonce",
+    "pruning_horizon",
+    "random_ids",
+    "rebalanced_clusters",
+    "required_loops",
+    "required_width",
+    "share_prefill",
+    "stage_one_steps",
+    "sum_readout",
+    "tree_level",
+]
+
+offer(__name__)

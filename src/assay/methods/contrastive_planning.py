@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay._extras import extra
+
 from ._checks import number, whole
 
 SUPPORTS = 4096  # kinds of supports that the loss floor sums over one by one
@@ -138,7 +140,8 @@ def set_thresholds(features: int, ratio: float, margin: float) -> tuple[float, f
 def neuron_sets(features: int, ratio: float = 1.0, *, margin: float = 0.1) -> NeuronSets:
     """Exact probabilities: ⟨w, M_j⟩²/‖Mᵀw‖² of a Gaussian neuron follows Beta(1/2, (d − 1)/2), and given that share the
     others divide what is left like a Gaussian neuron with d − 1 features."""
-    from scipy.stats import beta
+    with extra("lab", "the count of lucky neurons"):
+        from scipy.stats import beta
 
     upper, lower = set_thresholds(features, ratio, margin)
     law = beta(0.5, (features - 1) / 2)
@@ -246,7 +249,8 @@ def loss_floor(rates: Sequence[float], negatives: int) -> float:
 
 def _floor(values: np.ndarray, counts: np.ndarray, negatives: int) -> float:
     """Features of equal rate are interchangeable: sum over how many of each are active, not over all supports."""
-    from scipy.stats import binom
+    with extra("lab", "the loss floor"):
+        from scipy.stats import binom
 
     grids = np.meshgrid(*(np.arange(count + 1) for count in counts), indexing="ij")
     active = np.stack([grid.ravel() for grid in grids], 1)
@@ -266,7 +270,8 @@ def _smooth_floor(rates: np.ndarray, negatives: int) -> float:
     between by Lagrange's formula in 8 points; it is as smooth as G, whose derivatives are of order k!, so a spacing of
     1/64 leaves about 1e-13 per feature. Beyond the grid's end G < n e^{−ℓ} is below 1e-17.
     """
-    from scipy.stats import binom
+    with extra("lab", "the loss floor"):
+        from scipy.stats import binom
 
     step, points = 1 / 64, np.arange(8)
     match = np.exp(-step * np.arange(math.ceil((math.log(negatives) + 40) / step)))

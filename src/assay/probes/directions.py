@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from assay._extras import extra
+
 
 def unit_rows(weights: Tensor) -> Tensor:
     """Rows scaled to unit norm: (..., rows, dim) -> (..., rows, dim)."""
@@ -60,7 +62,8 @@ def direction_map(weights: Tensor, references: Tensor | None = None, *, kind: st
     drawn = direction_maps([weights], references)[0]
     if kind == "classical":
         return drawn
-    from sklearn.manifold import smacof
+    with extra("lab", "the map of kind 'smacof'"):
+        from sklearn.manifold import smacof
 
     unit = _stack([weights], references)
     start = drawn.points if drawn.references is None else torch.cat([drawn.points, drawn.references])
@@ -138,8 +141,9 @@ def cluster_statistics(weights: Tensor, clusters: int = 2, *, seed: int) -> Clus
         raise ValueError(f"clusters must be at least 2 and below the number of rows, {len(unit)}, not {clusters}")
     if len(torch.unique(unit, dim=0)) < clusters:
         raise ValueError(f"fewer than {clusters} different directions among {len(unit)} rows: nothing to cluster")
-    from sklearn.cluster import KMeans
-    from sklearn.metrics import silhouette_score
+    with extra("lab", "k-means"):
+        from sklearn.cluster import KMeans
+        from sklearn.metrics import silhouette_score
 
     found = KMeans(clusters, n_init=10, random_state=seed).fit_predict(unit.numpy())
     members = torch.nn.functional.one_hot(torch.from_numpy(found).long(), clusters).to(unit)

@@ -291,7 +291,7 @@ def test_one_run_drops_from_full_layers_where_the_last_one_slides(make_model, id
     shared = share_prefill(model, ids, [method])[0]
     assert [layer.stored for layer in shared.cache.layers[:3]] == [20] * 3
     assert torch.equal(shared.generate(model, max_new_tokens=4), alone)
-    with pytest.raises(ValueError, match="layer 4 cannot filter: it has a sliding window"):
+    with pytest.raises(ValueError, match=r"layer 4 .*sliding window"):
         OneRun(GemFilter(layer=4, keep=20)).generate(model, ids, max_new_tokens=4)
 
 

@@ -237,7 +237,7 @@ def test_a_selection_reads_as_text(llama, ids):
         ({"rule": "best"}, "rule must be one of"),
         ({"pooling": "sum"}, "pooling must be"),
         ({"row": "first"}, "row must be"),
-        ({"rule": "window", "row": "middle"}, "window looks at the last rows"),
+        ({"rule": "window", "row": "middle"}, "last rows"),
         ({"keep": 4, "keep_first": 3, "keep_last": 2}, "more than keep = 4"),
         ({"mlp_chunk": 0}, "mlp_chunk must be at least 1"),
     ],
@@ -249,7 +249,7 @@ def test_bad_options_are_refused(options, sentence):
 
 def test_bad_models_and_prompts_are_refused(llama, ids, make_model):
     chosen = GemFilter(layer=2, keep=8)
-    with pytest.raises(ValueError, match="between 0 and 4 for this model of 5 layers, not 5"):
+    with pytest.raises(ValueError, match=r"between 0 and 4 .*not 5"):
         GemFilter(layer=5, keep=8).select(llama, ids)
     with pytest.raises(ValueError, match="the prompt is empty"):
         chosen.select(llama, torch.zeros(1, 0, dtype=torch.long))
@@ -268,7 +268,7 @@ def test_bad_models_and_prompts_are_refused(llama, ids, make_model):
         chosen.select(llama, torch.cat([ids, torch.zeros(1, 2, dtype=torch.long)], dim=1))
     with pytest.raises(ValueError, match="do not pass past_key_values"):
         chosen.generate(llama, ids, past_key_values=object())
-    with pytest.raises(ValueError, match="not a Hugging Face language model"):
+    with pytest.raises(ValueError, match="Hugging Face"):
         chosen.select(nn.Linear(2, 2), ids)
     with pytest.raises(ValueError, match=r"call model\.eval\(\)"):
         chosen.select(make_model("Llama", attention_dropout=0.1).train(), ids)
@@ -291,7 +291,7 @@ def test_encoder_decoders_and_models_without_layers_are_refused(ids):
 
 def test_a_sliding_filter_layer_is_warned_about(make_model, ids):
     sliding = make_model("Mistral", sliding_window=16)
-    with pytest.warns(UserWarning, match="attends to the last 16 tokens only"):
+    with pytest.warns(UserWarning, match="last 16 tokens"):
         GemFilter(layer=2, keep=8).select(sliding, ids)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

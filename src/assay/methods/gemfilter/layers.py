@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay._extras import extra
 from assay.methods.gemfilter.adapter import (
     Projected,
     attentions_of,
@@ -175,6 +176,8 @@ def choose_filter_layer(
     known = _Remembered(model, tokenizer, settings)
     if remember and (choice := known.read()) is not None:
         return choice
+    with extra("lab", "the choice of the filter layer"):  # said before the prompts are read, which takes minutes
+        import scipy.stats  # noqa: F401
     depths = [(i + 0.5) / prompts for i in range(prompts)]
     made = [needle_prompt(tokenizer, length, depth, seed=seed * 1000 + i) for i, depth in enumerate(depths)]
     scan = layer_scan(model, made, keep=keep, rules=rules, base=base, progress=progress)

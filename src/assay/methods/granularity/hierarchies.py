@@ -13,6 +13,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from assay._extras import extra
+
 CLUSTER_CHOICES = (2, 8, 32, 64, 128, 256, 512, 1024)
 
 
@@ -215,7 +217,8 @@ def k_means(embeddings: Tensor, clusters: int, *, seed: int) -> Tensor:
         raise ValueError(f"{clusters} clusters need at least as many rows (n, dim), not {tuple(embeddings.shape)}")
     if clusters == 1:
         return torch.zeros(len(embeddings), dtype=torch.long)
-    from sklearn.cluster import KMeans
+    with extra("lab", "k-means"):
+        from sklearn.cluster import KMeans
 
     rows = embeddings.detach().float().cpu().numpy()
     found = KMeans(clusters, n_init=1, random_state=seed).fit_predict(rows)

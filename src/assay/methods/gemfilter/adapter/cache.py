@@ -11,13 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay._extras import extra
 from assay.methods.gemfilter.adapter.decoder import attentions_of, known_family, project_queries, sliding_window
 
 
 @memoize
 def _trimmed_layer() -> type[Any]:
     """A cache layer with two lengths: tokens stored, and tokens seen, from which positions go on."""
-    from transformers.cache_utils import DynamicLayer
+    with extra("llm", "a compressed cache"):
+        from transformers.cache_utils import DynamicLayer
 
     class TrimmedLayer(DynamicLayer):  # type: ignore[misc]
         seen: int = 0
@@ -66,7 +68,8 @@ def _gathered(states: Tensor, index: Tensor) -> Tensor:
 
 def trimmed_cache(model: nn.Module) -> Any:
     """An empty cache for the model. Layers with a sliding window keep their own kind and are never compressed."""
-    from transformers.cache_utils import Cache, DynamicSlidingWindowLayer
+    with extra("llm", "a compressed cache"):
+        from transformers.cache_utils import Cache, DynamicSlidingWindowLayer
 
     layers = []
     for layer in range(len(attentions_of(model))):

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay._extras import extra
 from assay.methods.gemfilter.adapter.decoder import (
     Projected,
     attentions_of,
@@ -96,8 +97,9 @@ def _by_name(model: nn.Module, layers: list[int], rows: Tensor | None, take: Tak
 def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take: Take) -> Iterator[None]:
     """An attention function of our own, for one forward pass: it sees queries and keys after everything the
     architecture does to them, and hands on to the function that the model uses."""
-    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    with extra("llm", "a decoder of another family"):
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     attentions = attentions_of(model)
     index = {id(attention): i for i, attention in enumerate(attentions)}
