@@ -110,10 +110,18 @@ def test_steps_to_is_the_first_step_and_is_censored_at_the_last(m):
     assert steps.what == "steps to 0.35 in accuracy of network"
 
 
-def test_a_diverged_run_reaches_no_level():
-    heights = [0.1, math.nan, math.inf, 0.6]
-    m = measurements([("a", "s", 0, step, "accuracy", v) for step, v in enumerate(heights)])
-    assert m.steps_to("accuracy", 0.5).by_seed == {0: 3}
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_diverged_run_has_no_step_at_which_it_reaches_a_level(bad):
+    """Counted with its last step, a diverged comparator would be a slow one, and a claim to be faster would hold."""
+    heights = {0: [0.1, bad, 0.6, 0.7], 1: [0.6, 0.7, bad, bad], 2: [0.1, 0.2, 0.6, 0.7]}
+    m = measurements(
+        [("a", "s", seed, step, "accuracy", v) for seed, vs in heights.items() for step, v in enumerate(vs)]
+    )
+    steps = m.steps_to("accuracy", 0.5)
+    assert math.isnan(steps.by_seed[0])
+    assert math.isnan(steps.by_seed[1])
+    assert steps.by_seed[2] == 2
+    assert math.isnan(m.area("accuracy").by_seed[0])
 
 
 def test_area_is_the_trapezoid_rule_over_uneven_steps():
@@ -194,7 +202,7 @@ def test_arrays_are_stacked_in_the_order_of_seeds():
     parts = {"w": [([2, 3], np.array([[2.0], [3.0]])), ([0, 1], np.array([[0.0], [1.0]]))]}
     m = measurements([], arrays=lambda key, where: parts.get(key, []))
     assert m.array("w").tolist() == [[0], [1], [2], [3]]
-    with pytest.raises(NotMeasured, match="no array w@5"):
+    with pytest.raises(NotMeasured, match="no array 'w' at step 5"):
         m.array("w", step=5)
     parts["w"].append(([1], np.array([[9.0]])))
     with pytest.raises(AmbiguousQuery, match="several units per seed"):

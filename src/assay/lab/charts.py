@@ -6,10 +6,9 @@ from typing import Any
 
 import altair as alt
 import polars as pl
-from scipy import stats
 
-from .claims import CONFIDENCE
 from .measurements import Values
+from .verdicts import student
 
 
 def summarise(frame: pl.DataFrame, *by: str, value: str = "value") -> pl.DataFrame:
@@ -19,7 +18,7 @@ def summarise(frame: pl.DataFrame, *by: str, value: str = "value") -> pl.DataFra
     )
     if (groups["rows"] != groups["seeds"]).any():
         raise ValueError(f"several rows per seed within groups of {', '.join(by)}: name what tells them apart")
-    quantile = [float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) if n > 1 else 0.0 for n in groups["seeds"]]
+    quantile = [student(n) if n > 1 else 0.0 for n in groups["seeds"]]
     half = pl.Series(quantile) * groups["deviation"].fill_null(0.0) / groups["seeds"].sqrt()
     return groups.with_columns(low=groups["mean"] - half, high=groups["mean"] + half).drop("deviation", "rows")
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.lab import Measurements, NotMeasured, UserError
-from assay.lab.plan import Request, make_plan
+from assay.lab.planning import Request, make_plan
 from assay.methods.modular_margin import required_width
 from assay.studies.fourier_circuits import claims  # noqa: F401 (registers the claims)
 from assay.studies.fourier_circuits.study import HEADS, study

@@ -1,13 +1,9 @@
-import math
-
 import pytest
 import torch
 
-from assay.lab import UserError, Values
+from assay.lab import UserError
 from assay.lab.params import build
 from assay.lab.recorder import Recorder
-from assay.studies.imbalanced_contrastive.common_claims import combined, farthest_from
-from assay.studies.imbalanced_contrastive.experiment_claims import _rank
 from assay.studies.imbalanced_contrastive.study import Params, alignment, nan_if_diverged, representation, study, widths
 from assay.studies.imbalanced_contrastive.theory_arms import lucky
 from assay.training.seeds import Seeds
@@ -62,18 +58,6 @@ def test_a_training_that_diverges_measures_nothing(arm, setting, values):
     rows = rows.filter(~rows["metric"].is_in(["lucky_count", "lucky_features", "set_neurons", "target_variance"]))
     assert len(rows)
     assert not rows["value"].is_finite().any(), rows.filter(rows["value"].is_finite())
-
-
-def test_combining_values_keeps_a_nan_wherever_it_stands():
-    parts = [Values({0: 1.0, 1: math.nan}), Values({0: -3.0, 1: 2.0, 2: 5.0})]
-    for order in (parts, parts[::-1]):
-        found = combined(min, order, "least").by_seed
-        assert found[0] == -3
-        assert math.isnan(found[1])
-        assert set(found) == {0, 1}
-    assert combined(min, parts, "least").at_least(-5).verdict == "undecided"
-    assert farthest_from(1)([0.9, 1.3, 0.8]) == 1.3
-    assert math.isnan(_rank(torch.tensor([1.0, math.nan, 2.0]).numpy()))
 
 
 def test_nan_marks_encoders_that_diverged_and_no_others():

@@ -3,7 +3,9 @@ features cannot (C5 to C7) is in ``comparison_claims.py``, real images (C8) are 
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements, Values
+from itertools import pairwise
+
+from assay.lab import Judgement, Measurements, Values, combine
 
 from .study import study
 
@@ -173,12 +175,9 @@ def codes_align(m: Measurements) -> Judgement:
 
 @study.claim("C3i", "there the neurons' mutual |cos| grows with each step", source="Figure 15")
 def codes_cluster(m: Measurements) -> Judgement:
-    pairwise = [m.at("pairwise_cosine", step, arm="codes") for step in range(3)]
-    rises = {
-        s: min(pairwise[1].by_seed[s] - pairwise[0].by_seed[s], pairwise[2].by_seed[s] - pairwise[1].by_seed[s])
-        for s in pairwise[0].by_seed
-    }
-    return Values(rises, "smallest rise of mean |cos| in a step").above(0)
+    cosines = [m.at("pairwise_cosine", step, arm="codes") for step in range(3)]
+    rises = [later - sooner for sooner, later in pairwise(cosines)]
+    return combine(min, rises, "smallest rise of mean |cos| in a step").above(0)
 
 
 for _letter, _share in (("j", 80), ("k", 90)):
@@ -247,7 +246,7 @@ for _letter, _share in (("f", 80), ("g", 90)):
         f"the network solves structured parity with {_share} % of one class (balanced accuracy)",
         source="Table 4",
         when=PARITY,
-        setting="parity",
+        setting=f"imbalance-{_share}",
         paper="100.0 %",
     )
     def network_imbalanced(m: Measurements, setting: str = f"imbalance-{_share}") -> Judgement:
@@ -290,7 +289,12 @@ for _letter, _name in (("k", "25-4"), ("l", "100-4")):
         return m.final("smallest_rise", arm="mixture", mixture=mixture).named("smallest rise of a centre").at_least(0.2)
 
 
-@study.claim("C4m", "the five-factor mixture of 100 dimensions is covered too (cos ≥ 0.7)", source="Figure 16")
+@study.claim(
+    "C4m",
+    "the five-factor mixture of 100 dimensions is covered too (cos ≥ 0.7)",
+    source="Figure 16",
+    when={"the five-factor mixture among the mixtures": lambda p: "100-5" in p.mixtures},
+)
 def centres_covered_five(m: Measurements) -> Judgement:
     return m.final("worst_centre_cosine", arm="mixture", mixture="100-5").at_least(0.7)
 

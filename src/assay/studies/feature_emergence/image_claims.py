@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from assay.lab import Judgement, Measurements, Values
 from assay.methods.input_replacement import first_local_minimum
 
@@ -88,13 +90,13 @@ def filters_turn_early(m: Measurements) -> Judgement:
 
 def _first_minimum(m: Measurements, labelled_by: str) -> Values:
     """The width at the first local minimum of each seed's test loss; a curve without one has no value."""
-    rows = m.rows("test_loss", arm="double-descent", labelled_by=labelled_by).sort("seed", "width")
-    widths: dict[int, float] = {}
-    for (seed,), curve in rows.group_by("seed"):
-        sizes, losses = curve["width"].to_list(), curve["value"].to_list()
-        found = first_local_minimum(sizes, losses).size
-        widths[int(seed)] = float("nan") if found is None else float(found)  # type: ignore[call-overload]
-    return Values(widths, f"first minimum, {labelled_by}")
+
+    def width(curve: pl.DataFrame) -> float:
+        found = first_local_minimum(curve["width"].to_list(), curve["value"].to_list()).size
+        return float("nan") if found is None else float(found)  # type: ignore[call-overload]
+
+    rows = m.rows("test_loss", arm="double-descent", labelled_by=labelled_by)
+    return m.per_seed(rows, width, f"first minimum, {labelled_by}", by="width")
 
 
 @study.claim(

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from assay.lab import Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, Values, combine
 
 from . import theory, transformer_claims  # noqa: F401 (the claims on transformers register themselves)
 from .domains import about
@@ -92,12 +93,14 @@ _THEORY: dict[str, tuple[str, str, Callable[[Measurements], Judgement], str | No
 
 def _counts(m: Measurements) -> Judgement:
     """Neurons of the networks that reached γ*, over the source's number."""
+
+    def largest(rows: pl.DataFrame) -> float:
+        claimed = [2 ** (2 * k - 2) * (p - 1) for p, k in rows.select("p", "k").iter_rows()]
+        reached = rows["value"].to_numpy() >= 1 - EXACT
+        return float(np.where(reached, rows["neurons"].to_numpy() / np.array(claimed), np.inf).max())
+
     rows = m.rows("margin_ratio", arm="construction", construction="polarisation")
-    claimed = [2 ** (2 * k - 2) * (p - 1) for p, k in rows.select("p", "k").iter_rows()]
-    reached = rows["value"].to_numpy() >= 1 - EXACT
-    share = np.where(reached, rows["neurons"].to_numpy() / np.array(claimed), np.inf)
-    by_seed = {seed: float(share[rows["seed"].to_numpy() == seed].max()) for seed in rows["seed"].unique()}
-    return Values(by_seed, "neurons/(2^{2k−2}(p−1)) where γ* is reached, worst pair").at_most(1)
+    return m.per_seed(rows, largest, "neurons/(2^{2k−2}(p−1)) where γ* is reached, worst pair").at_most(1)
 
 
 for _id, (_statement, _source, _judge, _printed) in _THEORY.items():
@@ -220,11 +223,6 @@ def _below_threshold(m: Measurements) -> list[float]:
     return [s for s in m.params.strengths if s < theory.vanishing_penalty(params.modulus, params.terms)]
 
 
-def _worst_over_strengths(m: Measurements, value: Callable[[float], Values], choose: Callable[..., float], what: str):
-    parts = [value(strength).by_seed for strength in _below_threshold(m)]
-    return Values({seed: float(choose(part[seed] for part in parts)) for seed in parts[0]}, what)
-
-
 def _strength(m: Measurements, metric: str, strength: float) -> Values:
     return m.final(metric, arm="regularisation", strength=strength)
 
@@ -238,8 +236,8 @@ def _strength(m: Measurements, metric: str, strength: float) -> Values:
     setting="full-k3",
 )
 def every_strength(m: Measurements) -> Judgement:
-    worst = _worst_over_strengths(m, lambda s: _strength(m, "full_margin_ratio", s), min, "smallest margin/γ*, worst λ")
-    return worst.at_least(0.95)
+    margins = [_strength(m, "full_margin_ratio", s) for s in _below_threshold(m)]
+    return combine(min, margins, "smallest margin/γ*, worst λ").at_least(0.95)
 
 
 @study.claim(
@@ -250,10 +248,8 @@ def every_strength(m: Measurements) -> Judgement:
     setting="full-k3",
 )
 def global_minimum(m: Measurements) -> Judgement:
-    def ratio(s: float) -> Values:
-        return _strength(m, "objective", s) / _strength(m, "optimum", s)
-
-    return _worst_over_strengths(m, ratio, max, "objective/global minimum, worst λ").between(1, 1.01)
+    ratios = [_strength(m, "objective", s) / _strength(m, "optimum", s) for s in _below_threshold(m)]
+    return combine(max, ratios, "objective/global minimum, worst λ").between(1, 1.01)
 
 
 @study.claim(
@@ -284,11 +280,11 @@ _CONTROLS = {
 
 
 def _at_two(m: Measurements) -> Judgement:
+    def largest(rows: pl.DataFrame) -> float:
+        return float((rows["value"].to_numpy() / 2.0 ** ((rows["k"].to_numpy() - 1) / 2)).max())
+
     rows = m.rows("ratio_high", arm="single-neuron", p=2)
-    expected = 2.0 ** ((rows["k"].to_numpy() - 1) / 2)
-    share = rows["value"].to_numpy() / expected
-    by_seed = {seed: float(share[rows["seed"].to_numpy() == seed].max()) for seed in rows["seed"].unique()}
-    return Values(by_seed, "largest J/(formula·2^{(k−1)/2})").between(1 - 1e-9, 1 + 1e-9)
+    return m.per_seed(rows, largest, "largest J/(formula·2^{(k−1)/2})").between(1 - 1e-9, 1 + 1e-9)
 
 
 for _id, (_statement, _source, _judge) in _CONTROLS.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from assay.lab import Judgement, Measurements, NotMeasured, Values
+from assay.lab import Judgement, Measurements, NotMeasured, Values, combine
 
 from .domains import about, training_inputs
 from .study import study
@@ -79,8 +79,8 @@ def known_delay(m: Measurements, k: int, suffix: str = "") -> Values:
 
 def _where_generalised(m: Measurements, delays: Values, setting: str, suffix: str = "") -> Values:
     """The delays of the seeds that generalised; the others have none, so that a claim on the mean is undecided."""
-    known = m.final(f"generalised{suffix}", arm="grokking", setting=setting).by_seed
-    return Values({s: d if known[s] else math.nan for s, d in delays.by_seed.items()}, delays.what)
+    known = m.final(f"generalised{suffix}", arm="grokking", setting=setting)
+    return combine(lambda v: v[0] if v[1] else math.nan, [delays, known], delays.what)
 
 
 for _letter, (_few, _many), _threshold in (

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from assay._extras import extra
 from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV
 from assay.methods.gemfilter.adapter import stored_bytes
 from assay.methods.gemfilter.baselines import Compression, share_prefill
@@ -24,7 +25,8 @@ LAYERS, VOCABULARY = 6, 97
 
 def random_model(seed: int, *, attention: str = "eager", device: str = "cpu") -> Any:
     """A decoder of six layers with 8 query and 2 key heads; large weights, so that attention is not flat."""
-    from transformers import LlamaConfig, LlamaForCausalLM
+    with extra("llm", "a random Llama"):
+        from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
         vocab_size=VOCABULARY, hidden_size=64, intermediate_size=96, num_hidden_layers=LAYERS, num_attention_heads=8,

@@ -22,6 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay._extras import extra
+
 from .problem import BOS, PlantedNeedle
 
 LAYERS, HEADS, WIDTH = 6, 4, 64
@@ -53,7 +55,8 @@ class _Codes:
 
 def hand_set_model(task: PlantedNeedle, *, device: str = "cpu") -> Any:
     """The model for a task's vocabulary, of the Llama class of transformers."""
-    from transformers import LlamaConfig, LlamaForCausalLM
+    with extra("llm", "the hand-set model"):
+        from transformers import LlamaConfig, LlamaForCausalLM
 
     codes = _Codes(task)
     config = LlamaConfig(

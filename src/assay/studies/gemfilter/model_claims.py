@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from assay.lab import Measurements, Values
+from assay.lab import Measurements, Values, combine
 
 from .study import study
 
@@ -17,9 +17,8 @@ def needles(m: Measurements, metric: str, *, length: int | None = None, **where)
 def both(m: Measurements, metric: str, **where) -> Values:
     """The mean over lengths, one value per seed."""
     rows = m.rows(metric, arm="needles", length=list(m.params.real_lengths), **where)
-    seeds = rows.group_by("seed").agg(pl.col("value").mean(), pl.len())
-    assert (seeds["len"] == len(m.params.real_lengths)).all()
-    return Values(dict(seeds.select("seed", "value").iter_rows()), f"{metric} of {' '.join(map(str, where.values()))}")
+    assert (rows.group_by("seed").len()["len"] == len(m.params.real_lengths)).all()
+    return m.per_seed(rows, lambda part: part["value"].mean(), f"{metric} of {' '.join(map(str, where.values()))}")
 
 
 def accuracy(m: Measurements, method: str) -> Values:
@@ -95,14 +94,21 @@ def band_works(m):
              "within one layer (chosen rule, first length, depth 1 aside)", source="Figure 9.5")  # fmt: skip
 def first_layer_is_consistent(m):
     where = {"arm": "needles", "length": m.params.real_lengths[0]}
-    rows = m.rows("coverage", rule=m.params.filter_rule, **where).filter(pl.col("value") == 1)
-    inner = m.rows("depth", **where).filter(pl.col("value") < 1)["seed"].to_list()
-    first = dict(rows.group_by("seed").agg(pl.col("layer").min()).iter_rows())
-    found = {seed: first.get(seed) for seed in inner}
-    seen = [layer for layer in found.values() if layer is not None]
+    first = m.per_seed(m.rows("coverage", rule=m.params.filter_rule, **where), _first_layer, "first layer")
+    # To Polars NaN is larger than any number: a prompt of unknown depth stays and makes the claim undecided.
+    inner = m.rows("depth", **where).filter((pl.col("value") < 1) | ~pl.col("value").is_finite())
+    depth = m.per_seed(inner, lambda rows: rows["value"][0], "depth")
+    found = combine(lambda v: v[0], [first, depth], "first layer of the prompts of inner depth")
+    seen = [int(layer) for layer in found.array if layer >= 0]
     common = max(set(seen), key=lambda layer: (seen.count(layer), -layer)) if seen else None
-    near = {seed: float(layer is not None and abs(layer - common) <= 1) for seed, layer in found.items()}
-    return Values(near, f"share of prompts that layer {common} or a neighbour answers first").at_least(0.9)
+    near = found.map(lambda layer: common is not None and abs(layer - common) <= 1)
+    return near.named(f"share of prompts that layer {common} or a neighbour answers first").at_least(0.9)
+
+
+def _first_layer(rows: pl.DataFrame) -> float:
+    """The first layer that covers the answer; far below the first of all where none does."""
+    covering = rows.filter(pl.col("value") == 1)["layer"]
+    return float(covering.min()) if len(covering) else -10.0
 
 
 def _later(params) -> int | None:

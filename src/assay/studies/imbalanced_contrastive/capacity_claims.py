@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from assay.lab import Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, Values, combine, farthest_from
 
-from .common_claims import combined, farthest_from
 from .study import study
 
 
@@ -16,7 +15,7 @@ from .study import study
 def ordinary_share(m: Measurements) -> Judgement:
     sets = [dict(arm="neuron-sets", features=d, ratio=r) for d in (30, 100) for r in (1.0, 0.7)]
     ratios = [m.final("ordinary", **where) / m.final("exact_ordinary", **where) for where in sets]
-    return combined(farthest_from(1), ratios, "counted/exact, worst case").between(0.95, 1.05)
+    return combine(farthest_from(1), ratios, "counted/exact, worst case").between(0.95, 1.05)
 
 
 @study.claim(
@@ -38,7 +37,7 @@ def lucky_bound(m: Measurements) -> Judgement:
 )
 def features_grow(m: Measurements) -> Judgement:
     excess = [_exponent(m, ratio) - (1 - ratio**2 * 0.9) for ratio in (1.0, 0.7)]
-    return combined(max, excess, "measured − stated exponent, worst r").at_most(0)
+    return combine(max, excess, "measured − stated exponent, worst r").at_most(0)
 
 
 def _exponent(m: Measurements, ratio: float) -> Values:
@@ -55,7 +54,7 @@ def _exponent(m: Measurements, ratio: float) -> Values:
 def lucky_share(m: Measurements) -> Judgement:
     sets = [dict(arm="neuron-sets", features=d, ratio=1.0) for d in (30, 100)]
     ratios = [m.final("lucky", **where) / m.final("exact_lucky", **where) for where in sets]
-    return combined(farthest_from(1), ratios, "counted/exact, worst d").between(0.95, 1.05)
+    return combine(farthest_from(1), ratios, "counted/exact, worst d").between(0.95, 1.05)
 
 
 def _wide(m: Measurements, metric: str, epsilon: float, place: int = -1) -> Values:

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from assay.lab import Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, Values, combine, farthest_from
 
 from . import capacity_claims, experiment_claims, pruning_claims, stage_claims  # noqa: F401 (they register themselves)
-from .common_claims import EXACT, SOURCE_MODEL, combined, farthest_from
+from .common_claims import EXACT, SOURCE_MODEL
 from .study import study
 
 # Stage one
@@ -27,7 +27,7 @@ def closed_form(m: Measurements) -> Judgement:
 
 def _worst_mode(m: Measurements, metric: str, level: float, what: str) -> Values:
     modes = [m.final(metric, arm="pair-moments", token_mode=mode) for mode in ("all", "bernoulli", "single")]
-    return combined(farthest_from(level), modes, f"{what}, worst token mode")
+    return combine(farthest_from(level), modes, f"{what}, worst token mode")
 
 
 @study.claim(
@@ -54,9 +54,8 @@ def rare_growth(m: Measurements) -> Judgement:
 @study.claim("C1e", "the growth rate rises linearly in ε, with the predicted slope", source="Stage 1")
 def linear_in_epsilon(m: Measurements) -> Judgement:
     def slope(metric: str) -> Values:
-        rows = m.rows(metric, arm="stage-one", views="paired", part="rare", decay=0.01).sort("epsilon")
-        fits = {s: np.polyfit(r["epsilon"], r["value"], 1)[0] for (s,), r in rows.group_by("seed")}
-        return Values(fits, metric)
+        rows = m.rows(metric, arm="stage-one", views="paired", part="rare", decay=0.01)
+        return m.per_seed(rows, lambda r: np.polyfit(r["epsilon"], r["value"], 1)[0], metric, by="epsilon")
 
     return (slope("growth") / slope("predicted_growth")).named("measured/predicted slope over ε").between(0.95, 1.05)
 
@@ -78,8 +77,8 @@ def learnability(m: Measurements) -> Judgement:
     for epsilon in (0.1, 0.3, 0.5, 0.75, 1.0):
         where = dict(arm="stage-one", views="paired", part="rare", decay=0.3, epsilon=epsilon)
         pair = [m.final(metric, **where) - 1.0 for metric in ("growth", "predicted_growth")]
-        signs.append(combined(lambda v: float(v[0] * v[1] > 0), pair, "right"))
-    return combined(min, signs, "share of features whose growth or decay is foretold").at_least(1)
+        signs.append(combine(lambda v: float(v[0] * v[1] > 0), pair, "right"))
+    return combine(min, signs, "share of features whose growth or decay is foretold").at_least(1)
 
 
 @study.claim(

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from assay.lab import Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, Values, combine
 
-from .common_claims import combined
 from .study import study
 
 BALANCED = "balanced"
 
 
-def _curve(m: Measurements, metric: str, arm: str, nsr: float, **where: Any) -> dict[int, np.ndarray]:
-    """Per seed, the metric over ε."""
-    rows = m.rows(metric, arm=arm, nsr=nsr, **where).sort("epsilon")
-    return {int(seed): part["value"].to_numpy() for (seed,), part in rows.group_by("seed")}
+def _over_epsilon(
+    m: Measurements, metric: str, arm: str, nsr: float, number: Callable[[np.ndarray], float], **where: Any
+) -> Values:
+    """A number of each seed's curve of the metric over ε."""
+    rows = m.rows(metric, arm=arm, nsr=nsr, **where)
+    return m.per_seed(rows, lambda part: number(part["value"].to_numpy()), metric, by="epsilon")
 
 
 def _over_noise(
@@ -28,14 +29,11 @@ def _over_noise(
     worst: Callable[[list[float]], float], what: str, **where: Any,
 ) -> Values:  # fmt: skip
     """A number of each seed's curve over ε, the worst over the noise levels."""
-    curves = [_curve(m, metric, arm, nsr, **where) for nsr in noise]
-    return combined(worst, [Values({s: number(v) for s, v in curve.items()}) for curve in curves], what)
+    return combine(worst, [_over_epsilon(m, metric, arm, nsr, number, **where) for nsr in noise], what)
 
 
 def _rank(values: np.ndarray) -> float:
-    """Spearman's correlation with ε; a constant curve has none and counts as 0, one with a NaN is NaN."""
-    if not np.isfinite(values).all():
-        return float("nan")
+    """Spearman's correlation with ε; a constant curve has none and counts as 0."""
     return float(stats.spearmanr(np.arange(len(values)), values).statistic) if np.ptp(values) > 0 else 0.0
 
 
@@ -97,9 +95,12 @@ def cosine_rises_much(m: Measurements) -> Judgement:
 
 @study.claim("C7g", "positive test pairs are less similar the more noise there is", source="Figure 4")
 def cosine_falls_with_noise(m: Measurements) -> Judgement:
-    means = [_curve(m, "pair_cosine", "representation", nsr, test=BALANCED) for nsr in _higher(m)]
-    falls = [Values({s: float(a[s].mean() - b[s].mean()) for s in a}) for a, b in pairwise(means)]
-    return combined(min, falls, "smallest fall of mean cosine between noise levels").above(0)
+    means = [
+        _over_epsilon(m, "pair_cosine", "representation", nsr, lambda v: float(v.mean()), test=BALANCED)
+        for nsr in _higher(m)
+    ]
+    falls = [less - more for less, more in pairwise(means)]
+    return combine(min, falls, "smallest fall of mean cosine between noise levels").above(0)
 
 
 @study.claim("C7h", "the error of a linear head falls as ε rises", source="Figure 5")
@@ -222,7 +223,9 @@ def pretraining_helps(m: Measurements) -> Judgement:
 def imbalanced_test(m: Measurements) -> Judgement:
     apart = []
     for nsr in _lower(m):
-        curves = [_curve(m, "regression_error", "representation", nsr, test=t) for t in (BALANCED, "as in training")]
-        falls = [Values({s: float(v[0] - v[-1]) for s, v in curve.items()}) for curve in curves]
-        apart.append(falls[0] - falls[1])
-    return combined(min, apart, "fall of error on balanced − on imbalanced tests, worst NSR").above(0)
+        balanced, imbalanced = (
+            _over_epsilon(m, "regression_error", "representation", nsr, lambda v: float(v[0] - v[-1]), test=test)
+            for test in (BALANCED, "as in training")
+        )
+        apart.append(balanced - imbalanced)
+    return combine(min, apart, "fall of error on balanced − on imbalanced tests, worst NSR").above(0)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from assay.lab import Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, Values, combine
 
-from .common_claims import EXACT, combined
+from .common_claims import EXACT
 from .study import study
 
 DECAY = 0.01
@@ -61,7 +61,7 @@ def boosted(m: Measurements) -> Judgement:
         / m.final("plain_growth", arm="one-step", epsilon=e, pruned=m.params.per_feature, scale=1.0)
         for e in m.params.pruned_rare
     ]
-    return combined(min, gains, "boost/plain growth, smallest over ε").above(0)
+    return combine(min, gains, "boost/plain growth, smallest over ε").above(0)
 
 
 @study.claim(
@@ -91,7 +91,7 @@ def others_gain_less(m: Measurements) -> Judgement:
         m.final("other_over_rare", arm="one-step", epsilon=e, pruned=m.params.per_feature, scale=1.0)
         for e in m.params.pruned_rare
     ]
-    return combined(max, shares, "largest |other boost|/rare boost, worst ε").at_most(1 / 8)
+    return combine(max, shares, "largest |other boost|/rare boost, worst ε").at_most(1 / 8)
 
 
 for _letter, (_epsilon, _step) in zip("ghi", {0.1: 400, 0.3: 200, 0.5: 100}.items(), strict=True):
@@ -140,8 +140,7 @@ def mask_at_chance(m: Measurements) -> Judgement:
 def _late_share(m: Measurements) -> Values:
     rows = m.rows("pruned_rare_share", arm="pruning", gradient="logit-masked", decay=DECAY, epsilon=0.5)
     late = rows.filter(rows["step"] >= 0.75 * m.params.pruned_steps)
-    means = {int(seed): float(part["value"].mean()) for (seed,), part in late.group_by("seed")}
-    return Values(means, "mean share of rare among the pruned")
+    return m.per_seed(late, lambda part: part["value"].mean(), "mean share of rare among the pruned")
 
 
 @study.claim(
@@ -170,10 +169,14 @@ def first_order_at_full_size(m: Measurements) -> Judgement:
     source="Theorem 3.2 (a): rate ηε²αC/d; a power fitted over ε, all of the feature's neurons masked",
 )
 def boost_exponent(m: Measurements) -> Judgement:
-    rows = m.rows("rare_boost", arm="one-step", pruned=m.params.per_feature, scale=0.2).sort("epsilon")
-    powers = {int(seed): power(part["epsilon"].to_numpy(), part["value"].to_numpy())
-              for (seed,), part in rows.group_by("seed", maintain_order=True)}  # fmt: skip
-    return Values(powers, "exponent of ε in the boost, weights × 0.2").between(1.7, 2.3)
+    rows = m.rows("rare_boost", arm="one-step", pruned=m.params.per_feature, scale=0.2)
+    powers = m.per_seed(
+        rows,
+        lambda part: power(part["epsilon"].to_numpy(), part["value"].to_numpy()),
+        "exponent of ε in the boost, weights × 0.2",
+        by="epsilon",
+    )
+    return powers.between(1.7, 2.3)
 
 
 def power(x: np.ndarray, y: np.ndarray) -> float:
@@ -201,7 +204,7 @@ for _letter, _epsilon in zip("abc", (0.1, 0.3, 0.5), strict=True):
 )
 def independent(m: Measurements) -> Judgement:
     parts = [_coefficient(m, "logit-masked", e, metric="ratio") for e in m.params.pruned_rare]
-    return combined(lambda v: max(v) - min(v), parts, "largest − smallest rare/frequent over ε").below(0.05)
+    return combine(lambda v: max(v) - min(v), parts, "largest − smallest rare/frequent over ε").below(0.05)
 
 
 @study.claim(

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from assay.lab import Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, combine, farthest_from
 
-from .common_claims import EXACT, SOURCE_MODEL, combined, farthest_from
+from .common_claims import EXACT, SOURCE_MODEL
 from .study import study
 
 # Stage two
@@ -148,7 +148,7 @@ def scale_with_frequency(m: Measurements) -> Judgement:
     nsr = m.params.noise[len(m.params.noise) // 2]
     ratios = [m.final("energy_ratio", arm="alignment", epsilon=e, nsr=nsr) * (1 / e) for e in m.params.rare]
     logs = [ratio.map(lambda value: float(np.log2(value))) for ratio in ratios]
-    return combined(farthest_from(0), logs, "log2 of (rare/frequent)/ε, worst ε").between(-1, 1)
+    return combine(farthest_from(0), logs, "log2 of (rare/frequent)/ε, worst ε").between(-1, 1)
 
 
 @study.claim(
@@ -224,9 +224,9 @@ def weak_coefficients(m: Measurements) -> Judgement:
 def loss_excess(m: Measurements) -> Judgement:
     rows = m.rows("loss_excess", arm="longer")
     late = rows.filter(rows["step"] >= 0.75 * m.params.long_steps)
-    parts = []
-    for epsilon in m.params.rare:
-        groups = late.filter(late["epsilon"] == epsilon).group_by("seed")
-        parts.append(Values({int(seed): float(part["value"].mean()) for (seed,), part in groups}))
+    parts = [
+        m.per_seed(late.filter(late["epsilon"] == epsilon), lambda part: part["value"].mean(), "mean loss − floor")
+        for epsilon in m.params.rare
+    ]
     level = 1 / math.log(m.params.majority + m.params.minority)
-    return combined(max, parts, "mean loss − floor, worst ε").at_most(level)
+    return combine(max, parts, "mean loss − floor, worst ε").at_most(level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from assay.lab import Every, Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, Values
 
 from . import hard_sample_claims, image_claims, theory  # noqa: F401 (claims register themselves)
 from .dynamics import problem_of
@@ -26,8 +26,8 @@ FINE = {"arm": "fine", "setting": "exact"}
 def _least_over_steps(m: Measurements, metric: str, first: int = 1, **where: Any) -> Values:
     curve = m.curve(metric, **where)
     curve = curve.filter(curve["step"] >= first)
-    found = {int(seed): float(rows["value"].min()) for (seed,), rows in curve.group_by("seed")}
-    return Values(found, f"least {metric.replace('_', ' ')} from step {first} on")
+    what = f"least {metric.replace('_', ' ')} from step {first} on"
+    return m.per_seed(curve, lambda rows: rows["value"].min(), what)
 
 
 @study.claim("C1a", "coarse training drives the training loss to zero", source="Theorem 5.1, (3)")
@@ -121,9 +121,7 @@ def _over_k(m: Measurements, values: Values) -> Values:
 
 @study.claim("C5c", "it is of the order of k at all times", source="Lemma E.5: Θ(k)")
 def ratio_always(m: Measurements) -> Judgement:
-    every = m.every("growth_ratio", **COARSE)
-    scaled = Every(every.values / m.params.subclasses, every.seeds, "growth ratio over k")
-    return scaled.between(0.5, 2.0)
+    return (m.every("growth_ratio", **COARSE) / m.params.subclasses).named("growth ratio over k").between(0.5, 2.0)
 
 
 for _id, _labels, _metric, _words in (
@@ -257,11 +255,11 @@ def fitted_slopes(m: Measurements, setting: str = "exact") -> dict[str, Values]:
     for y in "+−":
         curve = m.curve("own_output", arm="coarse", setting=setting, superclass=y)
         curve = curve.filter(curve["step"] >= last // 4)
-        slopes = {
-            int(seed): theory.fitted_constant(rows["step"].to_numpy(), rows["value"].to_numpy())
-            for (seed,), rows in curve.group_by("seed")
-        }
-        found[y] = Values(slopes, f"slope of e^F, {y}")
+        found[y] = m.per_seed(
+            curve,
+            lambda rows: theory.fitted_constant(rows["step"].to_numpy(), rows["value"].to_numpy()),
+            f"slope of e^F, {y}",
+        )
     return found
 
 

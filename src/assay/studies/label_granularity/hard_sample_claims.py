@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from assay.lab import Judgement, Measurements, Values
 
@@ -61,20 +62,20 @@ def _around(m: Measurements, metric: str) -> Values:
 def crossing(m: Measurements) -> Values:
     """The k at which each seed's hard error crosses one half, interpolated in log k; an end of the range if it does
     not."""
-    rows = m.rows("hard_error", arm="sweep").sort("k")
-    found = {}
-    for (seed,), curve in rows.group_by("seed"):
-        k, error = curve["k"].to_numpy(), curve["value"].to_numpy()
-        above = np.flatnonzero(error >= 0.5)
-        if len(above) == 0:
-            found[int(seed)] = float(k[-1]) * 10
-        elif above[0] == 0:
-            found[int(seed)] = float(k[0]) / 10
-        else:
-            i = above[0]
-            share = (0.5 - error[i - 1]) / (error[i] - error[i - 1])
-            found[int(seed)] = float(np.exp(np.log(k[i - 1]) + share * np.log(k[i] / k[i - 1])))
-    return Values(found, "k where the hard error crosses ½")
+    rows = m.rows("hard_error", arm="sweep")
+    return m.per_seed(rows, _crossing, "k where the hard error crosses ½", by="k")
+
+
+def _crossing(curve: pl.DataFrame) -> float:
+    k, error = curve["k"].to_numpy(), curve["value"].to_numpy()
+    above = np.flatnonzero(error >= 0.5)
+    if len(above) == 0:
+        return float(k[-1]) * 10
+    i = above[0]
+    if i == 0:
+        return float(k[0]) / 10
+    share = (0.5 - error[i - 1]) / (error[i] - error[i - 1])
+    return float(np.exp(np.log(k[i - 1]) + share * np.log(k[i] / k[i - 1])))
 
 
 @study.claim(

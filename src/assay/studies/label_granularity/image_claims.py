@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from assay.lab import Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, Values, pick
 
 from .image_arms import GRAINS
 from .study import study
@@ -165,10 +165,10 @@ def _spread(m: Measurements, readout: str) -> Values:
 
 
 def weakest(judged: list[Judgement]) -> Judgement:
-    """Of several judgements that must all hold the one that decides: a failed one, else an undecided one, else the
-    least sure."""
+    """Of several judgements that must all hold the one that decides: a failed one, else an undecided one (first of
+    all one with a reason, such as values that are not finite), else the least sure."""
     order = {"fails": 0, "undecided": 1, "holds": 2}
-    return min(judged, key=lambda each: (order[each.verdict], each.estimate))
+    return min(judged, key=lambda each: (order[each.verdict], not each.reason, each.estimate))
 
 
 for _id, _readout_name, _source in (("C10a", "finetune", "Figure 2, Table 7"), ("C10b", "probe", "Table 8")):
@@ -213,7 +213,7 @@ def best_split(m: Measurements) -> Values:
         for scheme in ("clusters per class", "random within")
         for n in (2, 4, 8)
     ]
-    return max(gains, key=lambda gain: float(gain.array.mean())).named("error, retraining − best split")
+    return pick(max, gains).named("error, retraining − best split")
 
 
 @study.claim(

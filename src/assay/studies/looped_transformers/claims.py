@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from assay.lab import Every, Judgement, Measurements, Values
+from assay.lab import Every, Judgement, Measurements, Values, combine
 
 from . import theory, trained_claims  # noqa: F401 (the claims on training register themselves)
 from .study import OTHER_INPUTS, study
@@ -24,31 +22,35 @@ FLOOR = 1e-26  # of squared errors: below it float64 rounding, and no longer gra
 
 def above_floor(m: Measurements, arm: str, floor: float = FLOOR, **where: object) -> pl.DataFrame:
     """A row per loop with squared_error, task_error and condition, where both errors, squared, are above the floor."""
-    labels = [column for column in ("examples", "inputs") if column in m.rows(arm=arm).columns]
     rows = m.rows(["squared_error", "task_error"], arm=arm, **where)
+    labels = [column for column in ("examples", "inputs") if column in rows.columns]
     errors = rows.pivot("metric", index=[*labels, "seed", "step"], values="value")
     conditions = m.rows("condition", arm=arm, **where).select(*labels, "seed", condition="value")
     joined = errors.join(conditions, on=[*labels, "seed"], nulls_equal=True)
-    return joined.filter((pl.col("squared_error") > floor) & (pl.col("task_error").pow(2) > floor))
+    above = (pl.col("squared_error") > floor) & (pl.col("task_error").pow(2) > floor)
+    return _kept(joined, above, "squared_error", "task_error", "condition")
+
+
+def _kept(rows: pl.DataFrame, wanted: pl.Expr, *columns: str) -> pl.DataFrame:
+    """The wanted rows. One in which a column is not finite stays as well, with NaN in all of them: a bound that is
+    infinite, or an error that is not known, must not leave the rest of the row to be judged."""
+    whole = pl.all_horizontal(pl.col(columns).is_finite())
+    return rows.filter(~whole | wanted).with_columns(
+        pl.when(whole).then(pl.col(columns)).otherwise(float("nan")).name.keep()
+    )
 
 
 def fitted_slopes(m: Measurements, n: int) -> Values:
     """The slope of log squared error over the later half of the loops above the floor, per seed."""
-    curve = m.curve("squared_error", arm="convergence", examples=n).group_by("seed", maintain_order=True)
-    slopes = {
-        seed: theory.fitted_slope(rows["step"].to_numpy(), rows["value"].to_numpy(), FLOOR) for (seed,), rows in curve
-    }
-    return Values(slopes, f"slope at n = {n}")
-
-
-def _extreme(choose: Callable[[list[float]], Any], parts: list[Values], what: str) -> Values:
-    """One value per seed, chosen among (or averaged over) the parts."""
-    return Values({seed: float(choose([part.by_seed[seed] for part in parts])) for seed in parts[0].by_seed}, what)
+    return m.per_seed(
+        m.curve("squared_error", arm="convergence", examples=n),
+        lambda rows: theory.fitted_slope(rows["step"].to_numpy(), rows["value"].to_numpy(), FLOOR),
+        f"slope at n = {n}",
+    )
 
 
 def _worst(frame: pl.DataFrame, ratio: pl.Expr, what: str) -> Every:
-    values = frame.select(ratio.alias("ratio"), "seed")
-    return Every(values["ratio"].to_numpy(), values["seed"].n_unique(), what)
+    return Every(frame.with_columns(value=ratio), what)
 
 
 _IDENTITIES = {
@@ -174,7 +176,7 @@ for _letter, (_n, _mean) in zip("abcd", MEANS.items(), strict=True):
 def falling_condition(m: Measurements) -> Judgement:
     means = [m.final("mean_condition", arm="condition-numbers", examples=n) for n in m.params.examples]
     falls = [a - b for a, b in itertools.pairwise(means)]
-    return _extreme(min, falls, "smallest fall of mean κ").above(0)
+    return combine(min, falls, "smallest fall of mean κ").above(0)
 
 
 for _letter, (_n, _printed) in zip("fghi", {16: 4.57, 32: 3.13, 64: 2.07, 128: 1.62}.items(), strict=True):
@@ -188,9 +190,13 @@ for _letter, (_n, _printed) in zip("fghi", {16: 4.57, 32: 3.13, 64: 2.07, 128: 1
     )
     def printed_condition(m: Measurements, n: int = _n) -> Judgement:
         printed = m.paper_value(examples=n, metric="condition")
-        means = theory.trial_means(m.array("conditions", arm="condition-numbers", examples=n), m.params.trials)
-        below = dict(enumerate((means < printed).mean(1).tolist()))
-        return Values(below, f"share of 10-trial means below {printed:g}").between(0.05, 0.95)
+
+        def below(conditions: np.ndarray) -> float:
+            return float((theory.trial_means(conditions[None], m.params.trials) < printed).mean())
+
+        what = f"share of 10-trial means below {printed:g}"
+        shares = m.array_per_seed("conditions", below, what, arm="condition-numbers", examples=n)
+        return shares.between(0.05, 0.95)
 
 
 @study.claim(
@@ -203,7 +209,7 @@ def constant_condition(m: Measurements) -> Judgement:
         m.final("mean_condition", arm="dimensions", width=d) / m.final("edge", arm="dimensions", width=d)
         for d in m.params.dims
     ]
-    return _extreme(max, shares, "largest mean κ/limit").below(1)
+    return combine(max, shares, "largest mean κ/limit").below(1)
 
 
 @study.claim("C5k", "more loops never hurt: the error falls with every loop", source="Theorem 8.16 and its discussion")
@@ -249,7 +255,7 @@ def asymptotic_slope(m: Measurements) -> Judgement:
     ratios = [
         fitted_slopes(m, n) / kappa.map(theory.slope) for n, kappa in zip(m.params.examples, conditions, strict=True)
     ]
-    return _extreme(np.mean, ratios, "fitted/predicted slope, mean over n").between(0.99, 1.1)
+    return combine(np.mean, ratios, "fitted/predicted slope, mean over n").between(0.99, 1.1)
 
 
 @study.claim(
@@ -328,7 +334,7 @@ for _id, _ours, _theirs, _words in (
 def rules_keep_bounds(m: Measurements) -> Judgement:
     labels = ["rule", "seed", "step"]
     rows = m.rows(["parameter_error", "bound"], arm="steps").pivot("metric", index=labels, values="value")
-    rows = rows.filter(pl.col("parameter_error") > FLOOR**0.5)
+    rows = _kept(rows, pl.col("parameter_error") > FLOOR**0.5, "parameter_error", "bound")
     return _worst(rows, pl.col("parameter_error") / pl.col("bound"), "error/bound").at_most(1, tolerance=1e-6)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 import polars as pl
 import torch
 
-from assay.lab import Every, Judgement, Measurements, Values
+from assay.lab import Every, Judgement, Measurements, Values, combine, pool
 
 from . import other_claims, theory  # noqa: F401 (the claims C7 to C10 and the controls register themselves)
 from .setup import prediction, rates_of
@@ -51,12 +52,12 @@ for _id, _split in (("C1a", TT), ("C1b", TV)):
 
 def _late_slope(m: Measurements, split: str) -> Values:
     """d log(meta-loss)/d log(t) over the last four fifths of the long run."""
-    slopes = {}
-    last = m.params_of("long").steps
-    for (seed,), rows in m.curve("meta_loss", arm="fomaml", setting="long", split=split).group_by("seed"):
-        late = rows.filter(pl.col("step") >= last / 5)
-        slopes[int(seed)] = float(np.polyfit(np.log(late["step"]), np.log(late["value"]), 1)[0])
-    return Values(slopes, f"slope of log loss over log t, {split}")
+    curve = m.curve("meta_loss", arm="fomaml", setting="long", split=split)
+    return m.per_seed(
+        curve.filter(pl.col("step") >= m.params_of("long").steps / 5),
+        lambda late: np.polyfit(np.log(late["step"]), np.log(late["value"]), 1)[0],
+        f"slope of log loss over log t, {split}",
+    )
 
 
 for _id, _split in (("C1c", TT), ("C1d", TV)):
@@ -100,7 +101,7 @@ def noise_over_feature(m: Measurements) -> Judgement:
 def feature_stays_small(m: Measurements) -> Judgement:
     level = theory.unlearned_level(m.params.dim)
     rows = m.every("largest_feature_alignment", arm="fomaml", setting="base", split=TT)
-    return Every(rows.values / level, rows.seeds, "Λ/d^{−1/4}").at_most(1)
+    return (rows / level).named("Λ/d^{−1/4}").at_most(1)
 
 
 @study.claim(
@@ -108,8 +109,8 @@ def feature_stays_small(m: Measurements) -> Judgement:
     source="Proof of Theorem 4.4, T⁽¹⁾", when=BASE,
 )  # fmt: skip
 def all_memorised(m: Measurements) -> Judgement:
-    rows = m.rows("memorised", arm="fomaml", setting="base", split=TT).filter(step=m.params.steps)
-    return Every(rows["value"].to_numpy(), len(rows), "share memorised").at_least(1)
+    rows = m.every("memorised", arm="fomaml", setting="base", split=TT, step=m.params.steps)
+    return rows.named("share memorised").at_least(1)
 
 
 @study.claim(
@@ -150,7 +151,7 @@ def large_start(m: Measurements) -> Judgement:
 def wrong_filters(m: Measurements) -> Judgement:
     level = m.params.dim**-0.5 * math.log(m.params.dim)
     rows = m.every("wrong_noise_alignment", arm="fomaml", setting="base")
-    return Every(rows.values / level, rows.seeds, "Γ/(d^{−1/2} log d)").at_most(1)
+    return (rows / level).named("Γ/(d^{−1/2} log d)").at_most(1)
 
 
 # C3
@@ -205,11 +206,13 @@ def quick(m: Measurements) -> Judgement:
     source="Proof of Theorem 4.5", setting="long", when=BASE,
 )  # fmt: skip
 def loss_bound(m: Measurements) -> Judgement:
-    loss = ours(m, "test_loss", TV, "long").array
-    alignment = torch.tensor(ours(m, "feature_alignment", TV, "long").array)
-    bound = theory.loss_bound(alignment, m.params.knee).numpy()
-    # Where the bound is above log 2 any constant answer keeps it: nothing is shown there.
-    return Every(np.where(bound < math.log(2), loss / bound, np.nan), len(loss), "loss/bound").at_most(1)
+    def bound(alignment: float) -> float:
+        found = float(theory.loss_bound(torch.tensor(alignment, dtype=torch.float64), m.params.knee))
+        # Where the bound is above log 2 any constant answer keeps it: nothing is shown there.
+        return found if found < math.log(2) else math.nan
+
+    ratio = ours(m, "test_loss", TV, "long") / ours(m, "feature_alignment", TV, "long").map(bound)
+    return pool([ratio], "loss/bound").at_most(1)
 
 
 @study.claim(
@@ -274,20 +277,22 @@ for _id, (_statement, _judge) in _EARLY.items():
     )(_judge)  # fmt: skip
 
 
-def misjudged(cells: Iterable[tuple[bool, Values]], what: str) -> Every:
-    """The number of cells whose winner, by test loss, is not the predicted one, per seed."""
-    wrong: dict[int, int] = {}
-    count = 0
-    for feature_wins, loss in cells:
-        count += 1
-        for seed, value in loss.by_seed.items():
-            wrong[seed] = wrong.get(seed, 0) + int((value < LEARNED) != feature_wins)
-    return Every(np.array(list(wrong.values()), dtype=float), len(wrong), f"number wrong of {count} {what}")
+def misjudged(m: Measurements, cells: Iterable[Values], what: str) -> Every:
+    """The number of cells whose winner, by test loss, is not the predicted one, per seed; a seed counts over the cells
+    that it has, since the settings have different numbers of them."""
+    cells = list(cells)
+    counted = m.per_seed(pool(cells, what).rows, lambda rows: rows["value"].sum(), what)
+    return pool([counted], f"number wrong of {len(cells)} {what}")
 
 
-def grid_cells(m: Measurements) -> Iterable[tuple[bool, Values]]:
-    """The decided cells of the grid of settings. Left out: ReLU and the large start, which have no quadratic zone,
-    ``long``, which repeats the base setting, and ``proof``, whose outer rate moves nothing in 600 steps."""
+def _is_wrong(loss: float, feature_wins: bool) -> float:
+    return float((loss < LEARNED) != feature_wins)
+
+
+def grid_cells(m: Measurements) -> Iterable[Values]:
+    """Whether each decided cell of the grid of settings is misjudged (1). Left out: ReLU and the large start, which
+    have no quadratic zone, ``long``, which repeats the base setting, and ``proof``, whose outer rate moves nothing in
+    600 steps."""
     for setting in SETTINGS:
         if setting in ("relu", "long", "large-start", "proof"):
             continue
@@ -295,16 +300,20 @@ def grid_cells(m: Measurements) -> Iterable[tuple[bool, Values]]:
         for split in (TT, TV):
             rates = rates_of(effect, split)
             if rates.apart > APART + 1e-9:
-                yield rates.winner == "feature", ours(m, "test_loss", split, setting)
+                wins = rates.winner == "feature"
+                yield ours(m, "test_loss", split, setting).map(partial(_is_wrong, feature_wins=wins))
 
 
-def phase_cells(m: Measurements, arm: str, column: str, axis: str) -> Iterable[tuple[bool, Values]]:
+def phase_cells(m: Measurements, arm: str, column: str, axis: str) -> Iterable[Values]:
+    """The same for the decided cells of a phase map, whose rates were recorded."""
     rows = m.rows("test_loss", arm=arm)
     for place, at, split in rows.select(column, axis, "split").unique(maintain_order=True).iter_rows():
         where = {"arm": arm, column: place, axis: at, "split": split}
-        feature, noise = (m.final(f"{kind}_rate", **where).array[0] for kind in ("feature", "noise"))
-        if max(feature / noise, noise / feature) > APART + 1e-9:
-            yield feature > noise, m.final("test_loss", **where)
+        rates = [m.final(f"{kind}_rate", **where) for kind in ("feature", "noise")]
+        near = combine(lambda v: max(v) <= (APART + 1e-9) * min(v), rates, "rates close to each other")
+        # A cell with a rate that is not a number is not left out: it is NaN for that seed.
+        if not (near.array == 1).all():
+            yield combine(lambda v: _is_wrong(v[2], v[0] > v[1]), [*rates, m.final("test_loss", **where)], "wrong")
 
 
 @study.claim(
@@ -312,17 +321,17 @@ def phase_cells(m: Measurements, arm: str, column: str, axis: str) -> Iterable[t
     source="Lemmas 6.1 to 6.3 with explicit constants",
 )  # fmt: skip
 def winners(m: Measurements) -> Judgement:
-    return misjudged(grid_cells(m), "settings").at_most(0)
+    return misjudged(m, grid_cells(m), "settings").at_most(0)
 
 
 @study.claim("C4k", "so they do over inner steps J and tasks K", source="the same; phase map of J and K")
 def winners_steps_tasks(m: Measurements) -> Judgement:
-    return misjudged(phase_cells(m, "phase-steps-tasks", "tasks", "inner_steps"), "cells").at_most(0)
+    return misjudged(m, phase_cells(m, "phase-steps-tasks", "tasks", "inner_steps"), "cells").at_most(0)
 
 
 @study.claim("C4l", "and over noise energy s and inner rate γ", source="the same; phase map of s and γ")
 def winners_noise_rate(m: Measurements) -> Judgement:
-    return misjudged(phase_cells(m, "phase-noise-rate", "noise_energy", "inner_rate"), "cells").at_most(0)
+    return misjudged(m, phase_cells(m, "phase-noise-rate", "noise_energy", "inner_rate"), "cells").at_most(0)
 
 
 _BOUNDS = {

@@ -358,7 +358,8 @@ def miniimagenet(m: Measurements) -> pl.DataFrame:
 def _first_step(m: Measurements, metric: str, split: str, level: float, below: bool = False) -> str:
     """Mean of the first step at which the metric is at least (or at most) a level, and how many seeds get there."""
     curve = m.curve(metric, arm="fomaml", setting="long", split=split)
-    there = pl.col("value") <= level if below else pl.col("value") >= level
+    # To Polars NaN is larger than any number, so a diverged run would reach every level.
+    there = pl.col("value").is_finite() & (pl.col("value") <= level if below else pl.col("value") >= level)
     first = curve.filter(there).group_by("seed").agg(pl.col("step").min())
     seeds = curve["seed"].n_unique()
     return f"{first['step'].mean():.0f} ({len(first)} of {seeds} seeds)" if len(first) else f"never ({seeds} seeds)"

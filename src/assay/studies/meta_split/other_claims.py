@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
+import polars as pl
 
-from assay.lab import Every, Judgement, Measurements, Values
+from assay.lab import Every, Judgement, Measurements, Values, pick, pool
 
 from .study import PRINTED_RATES, study
 
@@ -214,19 +214,19 @@ _SOURCES = {"C10f": "Figure 1a", "C10g": "Figure 1b", "C10h": "Table 1, syntheti
 
 def _over_least(m: Measurements, split: str, which: str, rates: str) -> Values:
     """The last test loss (or the smaller of first and last) over the least along the run, per seed."""
-    curve = m.curve("test_loss", arm="printed", split=split, rates=rates, variant="huberized")
-    found = {}
-    for (seed,), rows in curve.group_by("seed"):
+
+    def over_least(rows: pl.DataFrame) -> float:
         values = rows["value"].to_list()
         ends = values[-1] if which == "last" else min(values[0], values[-1])
-        found[int(seed)] = ends / min(values)
-    return Values(found, "last/least test loss" if which == "last" else "smaller end/least test loss")
+        return float(ends / min(values))
+
+    curve = m.curve("test_loss", arm="printed", split=split, rates=rates, variant="huberized")
+    return m.per_seed(curve, over_least, "last/least test loss" if which == "last" else "smaller end/least test loss")
 
 
 def _both(m: Measurements, metric: str) -> Every:
     """A metric at the end of training with a split, at both printed pairs of rates."""
-    found = [printed(m, metric, TV, rates).array for rates in PRINTED_RATES]
-    return Every(np.concatenate(found), len(found[0]), metric.replace("_", " "))
+    return pool([printed(m, metric, TV, rates) for rates in PRINTED_RATES], metric.replace("_", " "))
 
 
 for _id, (_statement, _wrong, _judge) in _PRINTED.items():
@@ -265,21 +265,17 @@ _CONTROLS = {
 
 def _every_difference(m: Measurements) -> Every:
     apart = [
-        abs(a - b)
+        _moved(*(_control(m, "test_loss", "no inner rate", split, adapts) for adapts in (True, False)))
         for split in (TT, TV)
-        for a, b in zip(
-            *(_control(m, "test_loss", "no inner rate", split, adapts).array for adapts in (True, False)), strict=True
-        )
     ]
-    return Every(np.array(apart), len(apart) // 2, "difference of test losses")
+    return pool(apart, "difference of test losses")
 
 
 def _tuning_lead(m: Measurements, method: str) -> Values:
     candidates = getattr(m.params, f"{method}_candidates")
     found = {c: m.final("tuning_accuracy", arm=f"{method}-tuning", candidate=c) for c in candidates}
     chosen = found[getattr(m.params, method)]
-    best = max(found.values(), key=lambda values: float(values.array.mean()))
-    return (best - chosen).named("best candidate − chosen")
+    return (pick(max, found.values()) - chosen).named("best candidate − chosen")
 
 
 for _id, (_statement, _source, _judge) in _CONTROLS.items():

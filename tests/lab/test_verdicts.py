@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from assay.lab import Judgement, Region
-from assay.lab.claims import Claim, Finding, every, not_run, over_seeds
+from assay.lab.verdicts import Claim, Finding, every, not_run, over_seeds
 
 RANK = {"fails": 0, "undecided": 1, "holds": 2}
 numbers = st.floats(-100, 100)
@@ -192,7 +192,7 @@ def finding(judgement, **options) -> Finding:
 
 def test_row_has_the_promised_keys_and_no_nan():
     row = finding(judged([1, 2, 3], low=0)).row()
-    keys = "study id statement source verdict estimate low high criterion seeds preset set"
+    keys = "study id headline statement source verdict estimate low high criterion seeds run preset set"
     assert list(row) == keys.split()
     assert row["set"] == {"bias": "0.6"}
     empty = finding(not_run("the arm did not run"), printed="it is not so", paper=0.5).row()

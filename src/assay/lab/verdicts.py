@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 Verdict = Literal["holds", "fails", "undecided", "not run"]
 LEAST_SEEDS = 3
@@ -49,7 +49,7 @@ class Region:
         return (high <= self.low or low >= self.high) if self.open else (high < self.low or low > self.high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Judgement:
     """What a claim's function returns: the verdict with the numbers behind it."""
 
@@ -61,6 +61,14 @@ class Judgement:
     seeds: int = 0
     reason: str = ""
     region: Region | None = None
+    error: str = ""  # set where the claim's own code is broken: what happened, file and line
+
+    def __repr__(self) -> str:
+        measured = "" if math.isnan(self.estimate) else f"{self.estimate:.4g}"
+        measured += "" if math.isnan(self.low) else f" [{self.low:.4g}, {self.high:.4g}]"
+        seeds = f"{self.seeds} seeds" if self.seeds else ""
+        parts = (self.verdict, self.criterion, measured, seeds, self.reason, self.error)
+        return f"<{'; '.join(part for part in parts if part)}>"
 
 
 def over_seeds(values: np.ndarray[Any, Any], region: Region, *, what: str = "") -> Judgement:
@@ -76,8 +84,16 @@ def over_seeds(values: np.ndarray[Any, Any], region: Region, *, what: str = "") 
     if count < LEAST_SEEDS:
         reason = f"{count} seeds, and a verdict needs {LEAST_SEEDS}"
         return Judgement("undecided", criterion, estimate, seeds=count, reason=reason, region=region)
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1) * values.std(ddof=1) / math.sqrt(count))
+    half = student(count) * float(values.std(ddof=1)) / math.sqrt(count)
     return _decide(estimate, estimate - half, estimate + half, count, criterion, region)
+
+
+@cache
+def student(count: int) -> float:
+    """Student's two-sided quantile for so many seeds."""
+    from scipy import stats  # slow to import, and not every command judges
+
+    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1))
 
 
 def every(values: np.ndarray[Any, Any], region: Region, *, seeds: int, tolerance: float, what: str = "") -> Judgement:
@@ -100,8 +116,8 @@ def every(values: np.ndarray[Any, Any], region: Region, *, seeds: int, tolerance
     return Judgement(verdict, criterion, worst, low, high, seeds, region=wide)
 
 
-def not_run(reason: str) -> Judgement:
-    return Judgement("not run", "", reason=reason)
+def not_run(reason: str, error: str = "") -> Judgement:
+    return Judgement("not run", "", reason=reason, error=error)
 
 
 def _decide(estimate: float, low: float, high: float, seeds: int, criterion: str, region: Region) -> Judgement:
@@ -129,6 +145,7 @@ class Claim:
     setting: str | None = None
     printed: str | None = None
     paper: float | str | None = None
+    headline: bool = False
 
     @property
     def control(self) -> bool:
@@ -150,6 +167,7 @@ class Finding:
     judgement: Judgement
     preset: str
     overrides: Mapping[str, Any]
+    run: str = ""
 
     def row(self) -> dict[str, Any]:
         """The keys that ``assay claims --json`` promises; a number that does not exist is null."""
@@ -157,6 +175,7 @@ class Finding:
         row: dict[str, Any] = {
             "study": self.study,
             "id": claim.id,
+            "headline": claim.headline,
             "statement": claim.statement,
             "source": claim.source,
             "verdict": judgement.verdict,
@@ -165,16 +184,52 @@ class Finding:
             "high": _json(judgement.high),
             "criterion": judgement.criterion,
             "seeds": judgement.seeds,
+            "run": self.run,
             "preset": self.preset,
             "set": dict(self.overrides),
         }
         if judgement.reason:
             row["reason"] = judgement.reason
+        if judgement.error:
+            row["error"] = judgement.error
         if claim.printed is not None:
             row["printed"] = claim.printed
         if claim.paper is not None:
             row["paper"] = claim.paper
         return row
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    """A finding as ``Finding.row`` wrote it down; what judged it is not part of that."""
+
+    def number(name: str) -> float:
+        return math.nan if row[name] is None else float(row[name])
+
+    claim = Claim(
+        row["id"],
+        row["statement"],
+        row["source"],
+        _gone,
+        {},
+        printed=row.get("printed"),
+        paper=row.get("paper"),
+        headline=row["headline"],
+    )
+    judgement = Judgement(
+        row["verdict"],
+        row["criterion"],
+        number("estimate"),
+        number("low"),
+        number("high"),
+        row["seeds"],
+        row.get("reason", ""),
+        error=row.get("error", ""),
+    )
+    return Finding(row["study"], claim, judgement, row["preset"], row["set"], row["run"])
+
+
+def _gone(measurements: Any) -> Judgement:
+    raise RuntimeError("this claim was read from stored verdicts and cannot be judged again")
 
 
 def _json(value: float) -> float | None:
