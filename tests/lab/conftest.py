@@ -10,7 +10,8 @@ import pytest
 from hypothesis import settings
 
 from assay.lab import discovery, results, runner
-from assay.lab.plan import Request, Unit, make_plan
+from assay.lab.events import Event, Said, Started, UnitDone
+from assay.lab.planning import Request, make_plan
 from assay.lab.store import Store
 
 # A busy machine is no failure: no property here is about time.
@@ -22,24 +23,23 @@ OUTSIDE = Path(__file__).parent / "outside"
 
 
 class Silent:
-    """A progress that keeps what it was told."""
+    """A listener that keeps what it was told."""
 
     def __init__(self) -> None:
         self.total = 0
         self.said: list[str] = []
         self.finished: list[tuple[str, bool]] = []
+        self.events: list[Event] = []
 
-    def start(self, total: int) -> None:
-        self.total = total
-
-    def latest(self, label: str, metric: str, value: float) -> None:
-        pass
-
-    def done(self, unit: Unit, *, stored: bool, seconds: float) -> None:
-        self.finished.append((unit.key, stored))
-
-    def say(self, sentence: str) -> None:
-        self.said.append(sentence)
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        match event:
+            case Started(total=total):
+                self.total = total
+            case UnitDone(unit=unit, reused=reused):
+                self.finished.append((unit.key, reused))
+            case Said(sentence=sentence):
+                self.said.append(sentence)
 
 
 class Bench:
@@ -56,7 +56,7 @@ class Bench:
         return Store(self.runs, name)
 
     def plan(self, name: str, **request):
-        return make_plan(self.study(name), Request(**{"preset": "smoke", **request}), self.store(name).whole)
+        return make_plan(self.study(name), Request(**{"preset": "smoke", **request}), self.store(name))
 
     def run(self, name: str, *, jobs: int = 1, backend: str = "loky", **request):
         self.progress = Silent()

@@ -15,9 +15,9 @@ def test_a_worker_that_keeps_memory_is_not_taken_for_a_leak():
 
         import numpy as np
 
-        from assay.lab.backends import prepare_process
+        from assay.lab.backends import prepare_worker
 
-        prepare_process()
+        prepare_worker()
         sys.__dict__.setdefault("kept by a test", []).append(np.ones(50_000_000))  # 400 MB, as long as the worker lives
         time.sleep(seconds)
         return os.getpid()

@@ -112,8 +112,6 @@ def test_a_second_attempt_says_the_same_and_a_mended_study_loads(coin_copy, outs
 @pytest.fixture
 def installed(tmp_path, monkeypatch, outside_folder):
     """A package with a study, offered under an entry point of any value."""
-    discovery.studies.cache_clear()
-    discovery.find.cache_clear()
     package = f"mylab_{tmp_path.name}".replace("-", "_")
     (tmp_path / package / "walk").mkdir(parents=True)
     for folder in (package, f"{package}/walk"):
@@ -127,9 +125,7 @@ def installed(tmp_path, monkeypatch, outside_folder):
         point = EntryPoint("walk", value.replace("mylab", package), discovery.ENTRY_POINT)
         monkeypatch.setattr(discovery, "entry_points", lambda group: [point])
 
-    yield offer
-    discovery.studies.cache_clear()
-    discovery.find.cache_clear()
+    return offer
 
 
 @pytest.mark.parametrize("value", ["mylab.walk", "mylab.walk.study:study", "mylab.walk.study", "mylab.walk:study"])

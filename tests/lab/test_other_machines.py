@@ -9,7 +9,6 @@ import shutil
 import pytest
 
 from assay.lab import UserError, chunks, results
-from assay.lab.requirements import _fingerprint
 from assay.lab.store import Payload
 
 
@@ -22,8 +21,8 @@ def test_stored_units_need_no_data(bench, monkeypatch):
     assert bench.frame("choosy", after.manifest).equals(bench.frame("choosy", before.manifest))
     assert "double" in {unit.arm for unit in bench.plan("choosy", arms="double").units}
 
-    one = next(unit for unit in before.manifest["units"] if unit["arm"] == "double")
-    (bench.store("choosy").units / one["key"] / "measurements.parquet").write_bytes(b"cut")
+    one = next(unit for unit in before.manifest.units if unit.arm == "double")
+    (bench.store("choosy").units / one.key / "measurements.parquet").write_bytes(b"cut")
     assert bench.plan("choosy").skipped == {"double": bench.plan("choosy").skipped["double"]}
     with pytest.raises(UserError, match="arm 'double' cannot run: it needs the data set 'nowhere'"):
         bench.plan("choosy", arms="double")
@@ -50,7 +49,7 @@ def test_stored_units_need_no_gpu(bench, monkeypatch, tmp_path):
     summary = json.loads(path.read_text())
     assert (summary["device"], summary["machine"], summary["versions"]) == ("cuda", "A GPU", "1")
 
-    shutil.rmtree(store.units / there.manifest["units"][0]["key"])
+    shutil.rmtree(store.units / there.manifest.units[0].key)
     with pytest.raises(UserError, match="has no GPU"):
         bench.run("choosy", preset="laptop", device="cuda")
 
@@ -58,7 +57,7 @@ def test_stored_units_need_no_gpu(bench, monkeypatch, tmp_path):
 def test_a_summary_names_every_machine(bench, tmp_path):
     manifest = bench.run("choosy", preset="laptop").manifest
     store = bench.store("choosy")
-    first = manifest["units"][0]["key"]
+    first = manifest.units[0].key
     unit = store.read(first, arrays=True)
     store.write(first, Payload.pack(unit.frame, unit.arrays, {**unit.meta, "machine": "Elsewhere"}))
     path = results.save_summary(tmp_path, store, bench.study("choosy"), manifest, [])
@@ -72,10 +71,9 @@ def test_exchanged_data_are_noticed(bench, monkeypatch, tmp_path):
     monkeypatch.setenv("ASSAY_DATA", str(tmp_path / "data"))
     arm = bench.study("choosy").arms["double"]
     monkeypatch.setitem(bench.study("choosy").arms, "double", dataclasses.replace(arm, needs="data:tiny"))
-    monkeypatch.setattr("assay.lab.requirements.obtainable", lambda name: None)
+    monkeypatch.setattr("assay.data.images.obtainable", lambda name: None)
 
     def run():
-        _fingerprint.cache_clear()  # a run begins in a process of its own
         result = bench.run("choosy", arms="double")
         return result.computed, result.reused
 
@@ -83,6 +81,6 @@ def test_exchanged_data_are_noticed(bench, monkeypatch, tmp_path):
     assert run() == (0, 1)
     (folder / "train-0.parquet").write_bytes(b"two")
     assert run() == (1, 0)
-    assert "was computed from other files of tiny; it is computed again" in bench.progress.said[0]
+    assert bench.progress.said == ["arm 'double' is computed: `tiny` changed since"]
     (folder / "train-0.parquet").unlink()  # where the set is absent there is nothing to compare
     assert run() == (0, 1)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field, field_validator, model_validator
 
 from assay.lab import Params, Preset, Study, UserError
-from assay.lab.params import ParamsView, build, parse_overrides
+from assay.lab.params import ParamsView, build, parse_assignments
 
 
 class Sizes(Params):
@@ -33,7 +33,7 @@ def study():
 
 
 def test_overrides_are_names_and_values():
-    assert parse_overrides(["dim=40", " wide.width = 20 ", "name=a=b", "empty="]) == {
+    assert parse_assignments(["dim=40", " wide.width = 20 ", "name=a=b", "empty="], "--set") == {
         "dim": "40",
         "wide.width": "20",
         "name": "a=b",
@@ -44,7 +44,7 @@ def test_overrides_are_names_and_values():
 @pytest.mark.parametrize("text", ["garbage", "=3", " =3", ""])
 def test_an_override_of_another_form_is_refused(text):
     with pytest.raises(UserError, match="--set takes name=value"):
-        parse_overrides([text])
+        parse_assignments([text], "--set")
 
 
 def test_layers_and_text_values():
@@ -234,3 +234,23 @@ def test_a_refusal_of_a_validator_stays_as_it_is():
 
     with pytest.raises(UserError, match=r"^no such name$"):
         build(Choosy, {"name": "b"})
+
+
+def test_a_property_is_held_to_the_parameters_in_use():
+    class Sized(Params):
+        coins: int = 2
+        tosses: int = 4
+
+        @property
+        def total(self) -> int:
+            return self.coins * self.tosses
+
+        def times(self, k: int) -> int:
+            return k * self.tosses
+
+    assert ParamsView(Sized(), None).total == 8
+    assert ParamsView(Sized(), ("tosses",)).times(3) == 12
+    with pytest.raises(AttributeError, match="reads the parameter 'coins'"):
+        _ = ParamsView(Sized(), ("tosses",)).total
+    with pytest.raises(AttributeError, match="model_dump"):
+        _ = ParamsView(Sized(), ("tosses",)).model_dump

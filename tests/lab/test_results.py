@@ -7,7 +7,13 @@ import json
 import pytest
 
 from assay.lab import UserError, results
-from assay.lab.code_version import code_version
+from assay.lab.code_version import arm_codes
+from assay.lab.manifest import Manifest
+
+
+def saved(found):
+    """Findings as a summary keeps them: the run that they come from is not part of what it says."""
+    return [{name: value for name, value in finding.row().items() if name != "run"} for finding in found]
 
 
 def test_a_summary_is_written_from_a_run(bench, tmp_path):
@@ -17,9 +23,10 @@ def test_a_summary_is_written_from_a_run(bench, tmp_path):
     path = results.save_summary(tmp_path / "results", store, study, manifest, found)
     summary = json.loads(path.read_text())
     assert path.name == "choosy.laptop.json"
-    assert summary["claims"] == [finding.row() for finding in found]
+    assert summary["claims"] == saved(found)
     assert (summary["study"], summary["seeds"], summary["computed"]) == ("choosy", 8, 11)
-    assert (summary["commit"], summary["code"]) == (manifest["commit"], code_version(study.module))
+    codes = {arm: code.source for arm, code in arm_codes(study).items() if arm in manifest.arms}
+    assert (summary["commit"], summary["code"]) == (manifest.commit, codes)
     seconds = sum(note["seconds"] for note in bench.load("choosy", manifest).notes())
     assert summary["unit_seconds"] == pytest.approx(seconds, abs=1e-3)
     (tmp_path / "file").write_text("in the way")
@@ -40,12 +47,14 @@ def test_only_a_whole_run_of_a_preset_is_saved(bench, tmp_path):
     whole = bench.run("choosy", preset="laptop", seeds=9).manifest
     results.check_quotable(store, study, whole)
     assert not results.code_changed(study, whole)
-    assert not results.code_changed(study, {key: value for key, value in whole.items() if key != "code"})
-    refused({**whole, "code": "of another day"}, "the study's code has changed since;")
-    old = {key: value for key, value in whole.items() if key not in ("asked_arms", "preset_seeds")}
-    results.check_quotable(store, study, old)
-    store.discard(whole["units"][0]["key"])
-    refused(whole, "1 of its 12 units are not stored;")
+    assert not results.code_changed(study, whole.model_copy(update={"code": {}}))
+    edited = whole.model_copy(update={"code": {**whole.code, "double": "of another day"}})
+    assert results.code_changed(study, edited) == ["double"]
+    refused(edited, "the study's code has changed since;")
+    refused(whole.model_copy(update={"point": {"setting": "wide"}}), "it had --point setting=wide;")
+    refused(whole.model_copy(update={"first_seed": 100}), "it had --first-seed 100;")
+    store.discard(whole.units[0].key)
+    refused(whole, "1 of its 16 units are not stored;")
     assert not (tmp_path / "results").exists()
 
 
@@ -56,15 +65,41 @@ def test_a_part_of_a_preset_is_saved_under_a_name_that_says_which(bench, tmp_pat
     path = results.save_summary(tmp_path, store, study, manifest, found)
     summary = json.loads(path.read_text())
     assert (path.name, summary["arms"]) == ("choosy.laptop.double+linear.json", ["double", "linear"])
-    judged = [finding.row() for finding in found if finding.judgement.verdict != "not run"]
-    assert summary["claims"] == judged
+    judged = [finding for finding in found if finding.judgement.verdict != "not run"]
+    assert summary["claims"] == saved(judged)
     assert 0 < len(judged) < len(found)
-    old = {key: value for key, value in manifest.items() if key not in ("asked_arms", "preset_seeds")}
-    assert results.save_summary(tmp_path, store, study, old, found) == path
 
 
 def test_a_heading_says_what_a_preset_does_not(bench):
-    study = bench.study("choosy")
     asked = bench.run("choosy", overrides={"dim": "5", "width": "3"}, arms="double,linear", seeds=4).manifest
-    assert results.heading(study, bench.run("choosy").manifest) == "choosy, preset smoke"
-    assert results.heading(study, asked) == "choosy, preset smoke with dim=5, width=3 --arms double,linear --seeds 4"
+    assert bench.run("choosy").manifest.heading == "choosy, preset smoke"
+    assert asked.heading == "choosy, preset smoke with dim=5, width=3 --arms double,linear --seeds 4"
+
+
+def first_format(manifest: Manifest) -> dict:
+    """A manifest as it was written before runs had a format."""
+    document = manifest.document()
+    for name in ("format", "name", "point", "first_seed"):
+        del document[name]
+    return {**document, "code": "of all arms"}
+
+
+def test_manifests_of_the_first_format_still_open(bench):
+    manifest = bench.run("choosy").manifest
+    old = Manifest.read(first_format(manifest), "here")
+    assert (old.units, old.whole, old.point, old.first_seed) == (manifest.units, True, {}, 0)
+    assert old.code == dict.fromkeys(manifest.arms, "of all arms")
+    assert results.code_changed(bench.study("choosy"), old) == manifest.arms
+    # The earliest did not keep what was asked for, and so cannot be taken for a whole preset.
+    bare = {key: value for key, value in first_format(manifest).items() if key not in ("asked_arms", "preset_seeds")}
+    assert not Manifest.read(bare, "here").whole
+    assert bench.frame("choosy", Manifest.read(bare, "here")).equals(bench.frame("choosy", manifest))
+
+
+def test_a_manifest_that_cannot_be_understood_gets_one_sentence(bench):
+    document = bench.run("choosy").manifest.document()
+    with pytest.raises(UserError, match="newer version of assay"):
+        Manifest.read({**document, "format": 99}, "here")
+    del document["units"]
+    with pytest.raises(UserError, match=r"the manifest here cannot be read .units"):
+        Manifest.read(document, "here")

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from assay.lab import UserError
-from assay.lab.store import DamagedUnit, Payload, Store
+from assay.lab.manifest import Manifest
+from assay.lab.store import DamagedUnit, Payload, Store, unit_key
 
 FILES = ["measurements.parquet", "arrays.safetensors", "unit.json", "SHA256SUMS"]
 FRAME = pl.DataFrame({"seed": [0, 1], "step": [None, 3], "metric": ["a", "b"], "value": [0.1, float("nan")]})
@@ -132,9 +133,9 @@ def test_discard_takes_a_unit_away(full):
 
 
 def test_leftovers_are_swept_unless_their_writer_lives(full):
-    dead = full.units / f".tmp-{KEY}-123-abcd"
-    old = full.units / f".tmp-old-{KEY}-abcd"
-    alive = full.units / ".tmp-fedcba-123-abcd"
+    dead = full.units / f".tmp-{KEY}~123-abcd"
+    old = full.units / f".tmp-old-{KEY}~abcd"
+    alive = full.units / ".tmp-fedcba~123-abcd"
     for folder in (dead, old, alive):
         folder.mkdir()
         (folder / "measurements.parquet").write_bytes(b"half")
@@ -194,30 +195,35 @@ def test_locks_hold_across_processes_and_die_with_their_holder(store):
 
 def test_locks_are_not_inherited_by_workers(store):
     lock = store.try_lock(KEY)
-    assert not os.get_inheritable(lock.handle)
+    opened = {Path(f"/proc/self/fd/{name}").resolve(): int(name) for name in os.listdir("/proc/self/fd")}
+    assert not os.get_inheritable(opened[store.locks / KEY])
     lock.release()
 
 
-def manifest(run: str, preset: str, **more) -> dict:
-    return {"id": run, "preset": preset, "set": {"bias": "0.6"}, "units": [], **more}
+def manifest(run: str, preset: str, **more) -> Manifest:
+    given = dict(study="s", set={"bias": "0.6"}, seeds=None, preset_seeds=3, asked_arms=None, arms=[], skipped={})
+    given |= dict(device="cpu", params={}, settings={}, units=[], code={}, started="now", versions="", machine="")
+    return Manifest(**{**given, "id": run, "preset": preset, "commit": "", **more})
 
 
-def test_the_newest_manifest_per_preset(store):
-    assert store.newest() is None
+def newest(store):
+    return store.manifest(store.manifest_ids()[-1])
+
+
+def test_manifests_by_id_and_by_name(store):
+    assert store.manifest_ids() == []
     for run, preset in (("2-b", "laptop"), ("1-a", "smoke"), ("3-c", "smoke"), ("4-d", "paper")):
-        store.write_manifest(manifest(run, preset))
+        store.write_manifest(manifest(run, preset, name="best" if run in ("1-a", "3-c") else ""))
     assert store.manifest_ids() == ["1-a", "2-b", "3-c", "4-d"]
-    assert store.newest()["id"] == "4-d"
-    assert store.newest("smoke")["id"] == "3-c"
-    assert store.newest("laptop") == manifest("2-b", "laptop")
-    assert store.manifest("1-a")["preset"] == "smoke"
+    assert store.manifest("2-b") == manifest("2-b", "laptop")
+    assert store.manifest("best").id == "3-c"
     with pytest.raises(UserError, match="unknown run '5-e'"):
         store.manifest("5-e")
 
 
 def test_a_manifest_is_replaced_whole_and_survives_odd_values(store):
     store.write_manifest(manifest("1-a", "smoke"))
-    odd = manifest("1-a", "smoke", seconds=0.1 + 0.2, failures=[{"error": "é\n“x”"}], loss=float("inf"))
+    odd = manifest("1-a", "smoke", seconds=0.1 + 0.2, failures=[{"unit": "u", "error": "é\n“x”"}])
     store.write_manifest(odd)
     assert store.manifest("1-a") == odd
     assert [path.name for path in store.manifests.iterdir()] == ["1-a.json"]
@@ -231,16 +237,81 @@ def test_a_flipped_byte_in_a_manifest_is_detected_and_named(store):
         for bits in (0x01, 0x20, 0xFF):
             flip(path, at, bits)
             with pytest.raises(UserError, match=r"manifest .*1-a\.json is damaged"):
-                store.newest()
+                newest(store)
             path.write_bytes(content)
-    assert store.newest("smoke")["seconds"] == 1.25
+    assert newest(store).seconds == 1.25
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "3", '{"id": "1-a"}', json.dumps(manifest("1-a", "smoke"))])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "3", '{"id": "1-a"}', json.dumps({"id": "1-a", "units": []})])
 def test_another_text_is_no_manifest(store, text):
     (store.manifests / "1-a.json").write_text(text)
     with pytest.raises(UserError, match="is damaged"):
-        store.newest()
+        newest(store)
+
+
+def test_verdicts_are_kept_sealed(store):
+    assert store.read_verdicts("1-a") is None
+    store.write_verdicts("1-a", {"judged_by": "x", "claims": [1, 2]})
+    assert store.read_verdicts("1-a") == {"judged_by": "x", "claims": [1, 2]}
+    flip(store.verdicts / "1-a.json", 12, 0x01)
+    assert store.read_verdicts("1-a") is None
+
+
+def test_a_unit_is_checked_once_and_again_when_it_was_written(full, monkeypatch):
+    from assay.lab import store as module
+
+    seen, genuine = [], module._sha
+    monkeypatch.setattr(module, "_sha", lambda content: (seen.append(len(content)), genuine(content))[1])
+    fresh = Store(full.runs, full.study)
+    assert fresh.has(KEY)
+    once = len(seen)
+    for _ in range(3):
+        assert fresh.has(KEY)
+        fresh.read(KEY, arrays=True)
+        fresh.checksums([KEY])
+    assert len(seen) == once
+    flip(full.units / KEY / "measurements.parquet", 10, 0x01)
+    with pytest.raises(DamagedUnit):
+        fresh.has(KEY)
+
+
+def test_stored_ranges_are_read_off_the_names(store):
+    address = "0123456789abcdef01234567"
+    for first, last in ((0, 7), (8, 15), (4, 4)):
+        store.write(unit_key(address, "", tuple(range(first, last + 1))), payload())
+    store.write(unit_key(address, "0123abcd", (0, 1)), payload())
+    store.write("an-old-key", payload())
+    found = store.ranges()
+    ranges = [(r.inputs, r.first, r.last) for r in found[address]]
+    assert sorted(ranges) == [("", 0, 7), ("", 4, 4), ("", 8, 15), ("0123abcd", 0, 1)]
+    assert list(found) == [address]
+
+
+def test_removing_a_run_takes_the_units_that_no_other_has(store):
+    for key in ("a", "b", "c"):
+        store.write(key, payload())
+    unit = {"arm": "x", "point": {}, "seeds": [0]}
+    store.write_manifest(manifest("1-a", "smoke", units=[{"key": "a", **unit}, {"key": "b", **unit}]))
+    store.write_manifest(manifest("2-b", "smoke", units=[{"key": "b", **unit}, {"key": "c", **unit}]))
+    store.write_verdicts("1-a", {})
+    before = store.size(["a"])
+    assert store.remove_run("1-a") >= before > 0
+    assert sorted(path.name for path in store.units.iterdir()) == ["b", "c"]
+    assert store.manifest_ids() == ["2-b"]
+    assert store.read_verdicts("1-a") is None
+
+
+def test_a_run_at_work_is_not_removed_and_unknown_runs_keep_their_units(store):
+    store.write("a", payload())
+    unit = {"key": "a", "arm": "x", "point": {}, "seeds": [0]}
+    store.write_manifest(manifest("1-a", "smoke", units=[unit]))
+    lock = store.try_lock("a")
+    with pytest.raises(UserError, match="still at work"):
+        store.remove_run("1-a")
+    lock.release()
+    (store.manifests / "0-x.json").write_text("damaged")
+    store.remove_run("1-a")
+    assert [path.name for path in store.units.iterdir()] == ["a"]
 
 
 def test_an_unwritable_folder_is_refused(tmp_path):
@@ -282,7 +353,7 @@ def test_a_folder_that_stops_taking_files_gets_one_sentence(store):
         folder.write_text("in the way")
     with pytest.raises(UserError, match=rf"cannot write .*{KEY}: Not a directory"):
         store.write(KEY, payload())
-    with pytest.raises(UserError, match=rf"cannot lock .*{KEY}: Not a directory"):
+    with pytest.raises(UserError, match=rf"cannot lock .*{KEY}: "):
         store.try_lock(KEY)
     with pytest.raises(UserError, match=r"cannot write .*1-a\.json: Not a directory"):
         store.write_manifest(manifest("1-a", "smoke"))
@@ -292,7 +363,7 @@ def test_a_lock_that_the_file_system_does_not_give_gets_one_sentence(store, monk
     def refuse(handle, how):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("assay.lab.store.fcntl.flock", refuse)
+    monkeypatch.setattr("fcntl.flock", refuse)
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(UserError, match=rf"cannot lock .*{KEY}: No locks available"):
         store.try_lock(KEY)
@@ -334,15 +405,15 @@ def test_manifests_that_may_not_be_read_are_not_absent(store, monkeypatch):
     store.write_manifest(manifest("1-a", "smoke"))
     refuse_to_read(monkeypatch, PermissionError(13, "Permission denied"), "manifests")
     with pytest.raises(UserError, match=r"cannot read .*manifests: Permission denied"):
-        store.newest()
+        newest(store)
     monkeypatch.undo()
     refuse_to_read(monkeypatch, PermissionError(13, "Permission denied"), "1-a.json")
     with pytest.raises(UserError, match=r"cannot read .*1-a\.json: Permission denied"):
-        store.newest()
+        newest(store)
 
 
 def test_a_run_whose_units_may_not_be_read_is_refused(store, monkeypatch):
     store.write_manifest(manifest("1-a", "smoke"))
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "units")
     with pytest.raises(UserError, match=r"cannot read .*units: Permission denied"):
-        store.newest()
+        newest(store)

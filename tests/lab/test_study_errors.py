@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from assay.lab import Preset, Study, UserError, discovery
-from assay.lab.plan import Request, make_plan
+from assay.lab.planning import Request, make_plan
 
 
 @pytest.fixture
@@ -149,16 +149,16 @@ def test_an_axis_of_one_type(outside_folder, values):
 
 
 @pytest.mark.parametrize(("returned", "says"), [("None", "returned nothing"), ("True", "returned a bool")])
-def test_a_claim_that_returns_no_judgement_is_not_run(changed, returned, says, tmp_path, make_bench):
+def test_a_claim_that_returns_no_judgement_is_broken(changed, returned, says, tmp_path, make_bench):
     study = changed("return m.final", f"return {returned}\n    return m.final", room="claims")
     bench = make_bench(tmp_path / "runs", study.folder.parent)
     result = bench.run("coin")
-    found = study.judge(bench.load("coin", result.manifest), preset="smoke", overrides={})
+    found = study.judge(bench.load("coin", result.manifest))
     assert [finding.judgement.verdict for finding in found] == ["holds", "not run"]
-    reason = found[1].judgement.reason
-    assert "claim N1" in reason
-    assert says in reason
-    assert found[1].row()["verdict"] == "not run"
+    error = found[1].judgement.error
+    assert says in error
+    assert "claims.py, line 9)" in error
+    assert (found[1].row()["verdict"], found[1].row()["error"]) == ("not run", error)
 
 
 def test_a_data_set_that_nobody_knows_is_refused_where_an_override_names_it(changed, monkeypatch, tmp_path):

@@ -1,26 +1,88 @@
 """The lab: everything a study's author and a study's reader need, and nothing about any one study."""
 
-from .claims import Claim, Finding, Judgement, Region
-from .errors import AmbiguousQuery, NotMeasured, UserError
-from .measurements import Every, Measurements, Values
-from .params import Params, Preset
-from .recorder import Recorder
-from .study import Arm, Study
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay._lazy import offer
+
+if TYPE_CHECKING:
+    from .api import (
+        Forecast,
+        claims,
+        compare,
+        find_run,
+        open_run,
+        outlines,
+        plan,
+        remove_run,
+        rename_run,
+        report,
+        run,
+        runs,
+        try_arm,
+    )
+    from .checking import Problem, check
+    from .comparison import Comparison
+    from .errors import AmbiguousQuery, BrokenQuery, NotMeasured, UserError
+    from .events import Advanced, Event, Finished, Measured, Said, Started, UnitDone
+    from .manifest import Manifest
+    from .measurements import Every, Measurements, Values, combine, farthest_from, pick, pool
+    from .params import Params, Preset
+    from .recorder import Recorder
+    from .stored import Findings, Run
+    from .study import Arm, Study
+    from .verdicts import Claim, Finding, Judgement, Region
 
 __all__ = [
+    "Advanced",
     "AmbiguousQuery",
     "Arm",
+    "BrokenQuery",
     "Claim",
+    "Comparison",
+    "Event",
     "Every",
     "Finding",
+    "Findings",
+    "Finished",
+    "Forecast",
     "Judgement",
+    "Manifest",
+    "Measured",
     "Measurements",
     "NotMeasured",
     "Params",
     "Preset",
+    "Problem",
     "Recorder",
     "Region",
+    "Run",
+    "Said",
+    "Started",
     "Study",
+    "UnitDone",
     "UserError",
     "Values",
+    "check",
+    "claims",
+    "combine",
+    "compare",
+    "farthest_from",
+    "find_run",
+    "open_run",
+    "outlines",
+    "pick",
+    "plan",
+    "pool",
+    "remove_run",
+    "rename_run",
+    "report",
+    "run",
+    "runs",
+    "try_arm",
 ]
+
+# Modules are imported when a name of theirs is first asked for: the command line answers small questions without the
+# libraries that large ones need.
+offer(__name__)

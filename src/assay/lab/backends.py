@@ -6,8 +6,11 @@ import contextlib
 import ctypes
 import importlib.util
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 from .errors import UserError
 
@@ -15,12 +18,53 @@ BACKENDS = ("loky", "ray", "dask")
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
 
-def prepare_process() -> None:
-    """One thread, and an allocator that keeps freed memory; idempotent, called before a unit's first tensor.
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for all that computes inside the block; afterwards the caller has as many as before. Several runs may
+    be at work in one process: the first sets the limit, and the last takes it away."""
+    import torch
 
-    Training allocates and frees the same multi-megabyte tensors at every step. With glibc's defaults they go back
-    to the kernel and are faulted in again, which made some sweeps ten times slower.
-    """
+    _Limit.enter()
+    try:
+        torch.set_num_threads(1)  # torch counts for each thread that calls it
+        yield
+    finally:
+        _Limit.leave()
+
+
+class _Limit:
+    """The one limit of this process, and how many are inside it."""
+
+    lock = threading.Lock()
+    inside = 0
+    threads = 1
+    pools: Any = None
+
+    @classmethod
+    def enter(cls) -> None:
+        import threadpoolctl
+        import torch
+
+        with cls.lock:
+            if cls.inside == 0:
+                cls.threads = torch.get_num_threads()
+                cls.pools = threadpoolctl.threadpool_limits(1)
+            cls.inside += 1
+
+    @classmethod
+    def leave(cls) -> None:
+        import torch
+
+        with cls.lock:
+            cls.inside -= 1
+            torch.set_num_threads(cls.threads)
+            if cls.inside == 0:
+                cls.pools.restore_original_limits()
+
+
+def prepare_worker() -> None:
+    """Make a process that only computes units fit for it: one thread, and an allocator that keeps freed memory.
+    Idempotent, called before a unit's first tensor; never called in the process of somebody who asked for a run."""
     import threadpoolctl
     import torch
 
@@ -32,7 +76,11 @@ def prepare_process() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Raise glibc's thresholds for returning memory; does nothing with another C library."""
+    """Raise glibc's thresholds for returning memory, for good; does nothing with another C library.
+
+    Training allocates and frees the same multi-megabyte tensors at every step. With glibc's defaults they go back
+    to the kernel and are faulted in again, which made some sweeps ten times slower.
+    """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
@@ -56,7 +104,42 @@ def check_backend(backend: str) -> None:
         raise UserError(f"unknown backend '{backend}' (allowed: {', '.join(BACKENDS)})")
     package = {"ray": "ray", "dask": "distributed"}.get(backend)
     if package is not None and importlib.util.find_spec(package) is None:
-        raise UserError(f"--backend {backend} needs the extra 'cluster' (pip install 'assay[cluster]')")
+        raise UserError(f"--backend {backend} needs the extra 'cluster' (pip install 'assay-lab[cluster]')")
+
+
+@contextlib.contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Hold Ctrl-C back inside the block, and let it through at the end. A process that is started there never gets it:
+    who started it takes it down, and it prints no traceback of its own."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    _start_trackers()
+    waiting: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    # A signal that this thread blocks goes to any other that does not, and Python hands it to the main thread.
+    handler = signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number)) if main else None
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if main:
+            signal.signal(signal.SIGINT, handler)
+    if waiting:
+        signal.raise_signal(signal.SIGINT)
+
+
+def _start_trackers() -> None:
+    """Start the processes that keep track of shared memory for Python and for loky. One that starts by itself, among
+    the first workers, lets interrupts through again for those that follow."""
+    with contextlib.suppress(Exception):
+        from multiprocessing import resource_tracker
+
+        from joblib.externals.loky.backend import resource_tracker as lokys
+
+        resource_tracker.ensure_running()
+        lokys.ensure_running()
 
 
 @contextlib.contextmanager
@@ -72,13 +155,18 @@ def joblib_backend(backend: str, jobs: int, address: str | None) -> Iterator[Non
         import ray
         from ray.util.joblib import register_ray
 
-        if not ray.is_initialized():
+        ours = not ray.is_initialized()
+        if ours:
             cores = None if address else jobs
             with _answers("ray", address):
                 ray.init(address=address, num_cpus=cores, log_to_driver=False, include_dashboard=False)
         register_ray()
-        with joblib.parallel_config("ray", n_jobs=jobs):
-            yield
+        try:
+            with joblib.parallel_config("ray", n_jobs=jobs):
+                yield
+        finally:
+            if ours:
+                ray.shutdown()
     else:
         from distributed import Client
 
@@ -87,6 +175,15 @@ def joblib_backend(backend: str, jobs: int, address: str | None) -> Iterator[Non
             client = Client(**options)
         with client, joblib.parallel_config("dask", n_jobs=jobs):
             yield
+
+
+def stop_workers() -> None:
+    """Take down the processes that joblib keeps for units, at once."""
+    with contextlib.suppress(Exception):
+        from joblib.externals.loky import get_reusable_executor
+
+        with interrupts_wait():
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MAX_CHUNK = 64
 
 # Batching seeds saves the cost of launching small kernels, and loses when the seeds' joint working set leaves the
@@ -18,6 +20,13 @@ def chunk_size(working_set: float | None, device: str) -> int:
     return max(1, min(MAX_CHUNK, int(_BUDGET[device] // working_set)))
 
 
-def chunks(seeds: int, size: int) -> list[tuple[int, ...]]:
-    """Seeds 0..seeds−1 in chunks with fixed boundaries, so that more seeds add chunks and change none but the last."""
-    return [tuple(range(start, min(start + size, seeds))) for start in range(0, seeds, size)]
+def chunks(seeds: Sequence[int], size: int) -> list[tuple[int, ...]]:
+    """Runs of neighbouring seeds, none of which crosses a multiple of ``size``: the boundaries lie where they lie
+    whatever seeds are asked for, so that more seeds are more chunks, or longer ones, and never others."""
+    found: list[tuple[int, ...]] = []
+    for seed in seeds:
+        if found and found[-1][-1] == seed - 1 and seed % size:
+            found[-1] += (seed,)
+        else:
+            found.append((seed,))
+    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import platform
 import re
 import subprocess
@@ -10,7 +12,7 @@ import time
 import tomllib
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -20,12 +22,13 @@ import polars as pl
 
 import assay
 
-from .backends import default_jobs, prepare_process
-from .discovery import find
+from .backends import default_jobs, prepare_worker
+from .code_version import ArmCode
+from .discovery import codes_of, find
+from .errors import position_of
 from .params import ParamsView
-from .plan import Unit
+from .planning import Unit, inputs_digest, inputs_of
 from .recorder import Recorder
-from .requirements import data_fingerprints
 from .store import Payload
 from .study import Study
 
@@ -42,44 +45,113 @@ class Outcome:
     trace: str = ""
 
 
-def execute(unit: Unit, outside: str | None, watch: Callable[[str, float], None] | None = None) -> Outcome:
+@dataclass(frozen=True)
+class Place:
+    """Where a unit is computed: the folder of studies outside the package, the folder for its checkpoints, and who
+    hears of its progress. ``notes`` is where a worker leaves word of it instead."""
+
+    outside: str | None = None
+    checkpoints: Path | None = None
+    watch: Callable[[str, float], None] | None = None
+    advance: Callable[[float, float], None] | None = None
+    notes: Path | None = None
+
+
+def execute_in_worker(unit: Unit, place: Place) -> Outcome:
+    """Run a unit in a process that was started for such work."""
+    prepare_worker()
+    if place.notes is None:
+        return execute(unit, place)
+    notes = ProgressNotes(place.notes / unit.key)
+    try:
+        return execute(unit, replace(place, watch=notes.watch, advance=notes.advance))
+    finally:
+        notes.remove()
+
+
+def execute(unit: Unit, place: Place) -> Outcome:
     """Run the unit's arm. An exception becomes an Outcome with its traceback, so that the other units go on."""
-    prepare_process()
     started = time.perf_counter()
     try:
-        recorder = measure(unit, outside, watch)
+        study = find(unit.study, place.outside)
+        code = codes_of(study, [unit.arm])[unit.arm]
+        if code.version != unit.code:
+            raise OtherCode(
+                f"the code of this arm, or a package that it uses, is another one on {platform.node() or 'the worker'} "
+                "than where the run was planned; bring both to the same state and run again"
+            )
+        inputs = _inputs(study, unit)
+        recorder = measure(study, unit, place)
         seconds = time.perf_counter() - started
+        _inputs(study, unit)  # once more: what was exchanged meanwhile was not, or not all, what the arm read
         frame = recorder.frame().with_columns(arm=pl.lit(unit.arm))
-        payload = Payload.pack(frame, recorder.arrays, _meta(unit, outside, recorder.notes, seconds))
+        payload = Payload.pack(frame, recorder.arrays, _meta(unit, code, inputs, recorder.notes, seconds))
     except Exception as error:
         seconds = time.perf_counter() - started
-        message = f"{type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}{position_of(error)}"
         return Outcome(unit, None, seconds, error=message, trace=traceback.format_exc())
     latest = frame.row(-1, named=True)
     return Outcome(unit, payload, seconds, (latest["metric"], latest["value"]))
 
 
-def measure(unit: Unit, outside: str | None, watch: Callable[[str, float], None] | None = None) -> Recorder:
+class OtherCode(RuntimeError):
+    """A unit would be computed by other code, or from other files, than those it is stored under."""
+
+
+def measure(study: Study, unit: Unit, place: Place | None = None) -> Recorder:
     """The measurements of a unit, without storing them."""
     import torch
 
     from assay.training.seeds import Seeds
 
-    study = find(unit.study, outside)
+    place = place or Place()
     arm = study.arms[unit.arm]
     params = ParamsView(study.model(**unit.params), arm.uses)
-    recorder = Recorder(unit.seeds, columns=unit.point, watch=watch)
+    room = place.checkpoints / unit.key if place.checkpoints else None
+    recorder = Recorder(unit.seeds, columns=unit.point, watch=place.watch, advance=place.advance, room=room)
     seeds = Seeds(unit.seeds, unit.device, getattr(torch, unit.dtype))
     arm.function(params, seeds, recorder, **unit.point)
     return recorder
 
 
-def data_of(study: Study, unit: Unit) -> dict[str, str]:
-    """The data sets that the unit's arm reads, each with a hash of its files as they are here."""
-    return data_fingerprints(study.arms[unit.arm].requirements(study.model(**unit.params)))
+class ProgressNotes:
+    """A small file in which a worker says how far its unit is, for the process that shows it; at most one a second."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}.progress")
+        self._word: dict[str, Any] = {}
+        self._written = 0.0
+
+    def watch(self, metric: str, value: float) -> None:
+        self._word |= {"metric": metric, "value": value}
+        self._write()
+
+    def advance(self, done: float, total: float) -> None:
+        self._word |= {"done": done, "total": total}
+        self._write()
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        if time.monotonic() - self._written < 1.0:
+            return
+        self._written = time.monotonic()
+        with contextlib.suppress(OSError):  # what nobody can see decides nothing
+            temporary = self._path.with_suffix(f".{os.getpid()}")
+            temporary.write_text(json.dumps(self._word))
+            temporary.replace(self._path)
 
 
-def _meta(unit: Unit, outside: str | None, notes: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _inputs(study: Study, unit: Unit) -> dict[str, str]:
+    found = inputs_of(study, study.arms[unit.arm], study.model(**unit.params))
+    if inputs_digest(found) != unit.inputs:
+        raise OtherCode("the files that this arm reads are not those that the run was planned with; run again")
+    return found
+
+
+def _meta(unit: Unit, code: ArmCode, inputs: dict[str, str], notes: dict[str, Any], seconds: float) -> dict[str, Any]:
     return {
         "study": unit.study,
         "arm": unit.arm,
@@ -88,8 +160,9 @@ def _meta(unit: Unit, outside: str | None, notes: dict[str, Any], seconds: float
         "params": dict(unit.params),
         "device": unit.device,
         "dtype": unit.dtype,
+        "code": {"files": dict(code.files), "packages": dict(code.packages)},
         "notes": notes,
-        "data": data_of(find(unit.study, outside), unit),
+        "inputs": inputs,
         "seconds": round(seconds, 3),
         **environment(unit.device),
     }
@@ -131,7 +204,7 @@ def _commit(here: Path = Path(__file__).parent) -> str:
             commit += " with changes"
     except (OSError, subprocess.SubprocessError, ValueError):
         return "not a checkout"
-    return commit if project.get("project", {}).get("name") == "assay" else "not a checkout"
+    return commit if project.get("project", {}).get("name") == "assay-lab" else "not a checkout"
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin
@@ -11,6 +14,8 @@ import pydantic
 from pydantic import BaseModel, ConfigDict
 
 from .errors import UserError, unknown
+
+PRESETS = ("smoke", "laptop", "paper")
 
 
 class Params(BaseModel):
@@ -85,8 +90,23 @@ class ParamsView:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name in type(self._params).model_fields and name not in self._uses:
-            raise AttributeError(f"the arm reads the parameter '{name}' without naming it in uses=")
+        model = type(self._params)
+        if name in model.model_fields:
+            if name not in self._uses:
+                raise AttributeError(f"the arm reads the parameter '{name}' without naming it in uses=")
+            return getattr(self._params, name)
+        # Properties and methods read parameters too, and those are held to the same: they see this view.
+        code = inspect.getattr_static(model, name, None)
+        if isinstance(code, (property, functools.cached_property)):
+            getter = code.fget if isinstance(code, property) else code.func
+            assert getter is not None
+            return getter(self)
+        if inspect.isfunction(code) and not hasattr(BaseModel, name):
+            return types.MethodType(code, self)
+        if hasattr(BaseModel, name):
+            raise AttributeError(
+                f"an arm is handed the parameters in uses= one by one, and '{name}' is about all of them"
+            )
         return getattr(self._params, name)
 
     def used(self) -> dict[str, Any]:
@@ -143,20 +163,24 @@ def _culprit(model: type[Params], layers: Sequence[Mapping[str, Any]]) -> str | 
 
 
 def _read(value: Any, kind: Any) -> Any:
-    """A value typed on the command line: 'a,b' for a parameter that takes several, 'none' where None is allowed."""
+    """A value typed on the command line: 'a,b' or '[a,b]' for a parameter that takes several, 'none' where None is
+    allowed."""
     if not isinstance(value, str):
         return value
     if get_origin(kind) in (tuple, list):
-        return [part.strip() for part in value.split(",") if part.strip()]
+        inner = value.strip()
+        if (inner[:1], inner[-1:]) in (("[", "]"), ("(", ")")):
+            inner = inner[1:-1]
+        return [part.strip().strip("'\"") for part in inner.split(",") if part.strip()]
     return None if value.lower() == "none" and type(None) in get_args(kind) else value
 
 
-def parse_overrides(texts: list[str]) -> dict[str, str]:
+def parse_assignments(texts: list[str], option: str) -> dict[str, str]:
     """``["dim=40", "interval.width=20"]`` to a mapping; values are validated later by the parameter's type."""
-    overrides: dict[str, str] = {}
+    found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise UserError(f"--set takes name=value, and '{text}' is not of that form")
-        overrides[name.strip()] = value.strip()
-    return overrides
+            raise UserError(f"{option} takes name=value, and '{text}' is not of that form")
+        found[name.strip()] = value.strip()
+    return found

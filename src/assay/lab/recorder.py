@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+
+from . import checkpoint
 
 Scalar = str | int | float | bool
 _SCHEMA = {"seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64}
@@ -21,6 +27,12 @@ class Recorder:
     >>> record.curve(steps, loss=values)                     # values: (steps, seeds)
     >>> record.array("weights", tensor, step=2)              # tensor: (seeds, ...)
     >>> record.note(learning_rate=0.1)                       # a choice that was made, kept with the unit
+
+    A unit that takes long says how far it is and keeps its state now and then; one that was killed then goes on there:
+
+    >>> state = record.resume()                              # None at the first start
+    >>> record.progress(step, steps)                         # for the bar
+    >>> record.checkpoint(lambda: {"step": step, "weights": weights})
     """
 
     def __init__(
@@ -29,10 +41,15 @@ class Recorder:
         *,
         columns: Mapping[str, Any] | None = None,
         watch: Callable[[str, float], None] | None = None,
+        advance: Callable[[float, float], None] | None = None,
+        room: Path | None = None,
     ) -> None:
         self._seeds = list(seeds)
         self._columns = dict(columns or {})
         self._watch = watch
+        self._advance = advance
+        self._room = room
+        self._kept = time.monotonic()
         self._rows: dict[tuple[tuple[str, Scalar], ...], dict[str, list[Any]]] = {}
         self.arrays: dict[str, np.ndarray[Any, Any]] = {}
         self.notes: dict[str, Any] = {}
@@ -73,6 +90,37 @@ class Recorder:
     def note(self, **choices: Any) -> None:
         """Keep a choice (a tuned learning rate, a data set's size) with the unit; JSON values only."""
         self.notes.update(choices)
+
+    def progress(self, done: float, total: float) -> None:
+        """Say how far the unit is: ``done`` of ``total`` steps."""
+        if not 0 <= done <= total:
+            raise ValueError(f"a unit cannot be {done} of {total} steps far")
+        if self._advance is not None:
+            self._advance(float(done), float(total))
+
+    def checkpoint(self, state: Any, *, seconds: float = 30.0) -> None:
+        """Keep ``state``, and all that was recorded so far, unless the last time is less than ``seconds`` ago. A
+        function is called only when its state is wanted. What it must hold is whatever the rest of the unit depends
+        on: weights, the optimiser's state, generators, the step."""
+        if self._room is None or time.monotonic() - self._kept < seconds:
+            return
+        rows = json.dumps([[list(map(list, labels)), columns] for labels, columns in self._rows.items()])
+        recorded = {"rows": rows, "arrays": self.arrays, "notes": self.notes}
+        kept = state() if callable(state) else state
+        with contextlib.suppress(OSError):  # a place that cannot be written costs the chance to go on, and no result
+            checkpoint.save(self._room, kept, recorded)
+        self._kept = time.monotonic()
+
+    def resume(self) -> Any:
+        """The state of the last checkpoint, with the recorder as it was then; None when the unit starts afresh."""
+        found = checkpoint.load(self._room) if self._room is not None else None
+        if found is None:
+            return None
+        state, recorded = found
+        rows = json.loads(recorded["rows"])
+        self._rows = {tuple((name, value) for name, value in labels): columns for labels, columns in rows}
+        self.arrays, self.notes = recorded["arrays"], recorded["notes"]
+        return state
 
     def frame(self) -> pl.DataFrame:
         """All rows, in the order of recording within each set of labels."""

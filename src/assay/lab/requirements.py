@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
-from assay.data.images import obtainable
-
+_LARGE = 2**20
 _EXTRAS = {
     "llm": ("transformers",),
     "data": ("datasets", "PIL"),
@@ -30,8 +29,10 @@ def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
             if name not in _EXTRAS:
                 raise ValueError(f"unknown extra '{name}' in the requirement '{need}' (allowed: {', '.join(_EXTRAS)})")
             if any(importlib.util.find_spec(module) is None for module in _EXTRAS[name]):
-                return f"it needs the extra '{name}' (pip install 'assay[{name}]')"
+                return f"it needs the extra '{name}' (pip install 'assay-lab[{name}]')"
         elif kind == "data":
+            from assay.data.images import obtainable
+
             if reason := obtainable(name):
                 return f"it needs the data set '{name}': {reason}"
         elif kind == "model":
@@ -42,22 +43,47 @@ def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
     return None
 
 
-def data_fingerprints(needs: str | Iterable[str]) -> dict[str, str]:
-    """A hash of the files of every data set among the needs that lies under ``$ASSAY_DATA``."""
+def fingerprints(needs: str | Iterable[str], files: Mapping[str, Path]) -> dict[str, str]:
+    """A hash of the contents of every data set among the needs that lies under ``$ASSAY_DATA``, and of every file that
+    is there. What is not here has no hash: a stored result may have been made where it is."""
+    folder = os.environ.get("ASSAY_DATA")
     names = [need.partition(":")[2] for need in ([needs] if isinstance(needs, str) else needs) if need[:5] == "data:"]
-    found = {name: _fingerprint(Path(os.environ.get("ASSAY_DATA", "")) / name) for name in names}
+    found = {name: _together(sorted((Path(folder) / name).glob("*.parquet"))) for name in names if folder}
+    found |= {name: _together(_within(path)) for name, path in files.items() if path.exists()}
     return {name: hashed for name, hashed in found.items() if hashed}
 
 
-@cache
-def _fingerprint(folder: Path) -> str:
+def _within(path: Path) -> list[Path]:
+    """A file, or all that lie in a folder."""
+    return [path] if path.is_file() else sorted(inner for inner in path.rglob("*") if inner.is_file())
+
+
+def _together(paths: list[Path]) -> str:
     digest = hashlib.blake2b(digest_size=12)
-    files = sorted(folder.glob("*.parquet")) if "ASSAY_DATA" in os.environ else []
-    for path in files:
-        digest.update(f"{path.name}\n".encode())
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "blake2b").digest())
-    return digest.hexdigest() if files else ""
+    for path in paths:
+        digest.update(f"{path.name}\n{_digest(path)}\n".encode())
+    return digest.hexdigest() if paths else ""
+
+
+def missing_files(files: Mapping[str, Path]) -> str | None:
+    """The first file that an arm says it reads and that is not there, as the reason why it cannot run."""
+    for name, path in files.items():
+        if not path.exists():
+            return f"it reads '{name}', and there is no {path}"
+    return None
+
+
+def _digest(path: Path) -> str:
+    seen = path.stat()
+    if seen.st_size < _LARGE:
+        return hashlib.blake2b(path.read_bytes(), digest_size=12).hexdigest()
+    return _digest_of_large(path, seen.st_mtime_ns, seen.st_size)
+
+
+@lru_cache(maxsize=256)  # a file that was not written since has the contents it had
+def _digest_of_large(path: Path, written: int, size: int) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=12)).hexdigest()
 
 
 def _absent_model(name: str) -> str | None:

@@ -2,33 +2,44 @@
 
 <runs>/<study>/units/<key>/    measurements.parquet  arrays.safetensors  unit.json  SHA256SUMS
 <runs>/<study>/manifests/<id>.json
+<runs>/<study>/verdicts/<id>.json        what a run's claims came to, until their code or the units change
+<runs>/<study>/checkpoints/<key>/        of units in flight
+<runs>/<study>/progress/<key>.progress   of units that workers compute
 <runs>/<study>/locks/<key>
+
+A unit's key is the hash of its address, one of the files that it was computed from if it read any, and the range of
+its seeds: ``0f3a….0-7`` or ``0f3a…+91c2….0-7``. What is stored of a seed is so found by a look at the folder, whatever
+the number that was asked for, and whether or not the files are on this machine.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import io
 import json
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import polars as pl
-from safetensors.numpy import load as load_arrays
-from safetensors.numpy import save as save_arrays
+from typing import TYPE_CHECKING, Any
 
 from .errors import UserError, unknown
+from .manifest import Manifest
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from filelock import BaseFileLock
 
 _SUMS = "SHA256SUMS"
+_FORGOTTEN = 30 * 24 * 3600.0  # seconds after which a checkpoint that nobody went on from is removed
+_KEY = re.compile(r"([0-9a-f]{24})(?:\+([0-9a-f]{8}))?\.(\d+)-(\d+)")
 
 
 class DamagedUnit(Exception):
@@ -43,6 +54,21 @@ class StoredUnit:
 
 
 @dataclass(frozen=True)
+class StoredRange:
+    """A stored unit as its name tells it: the address, its inputs and the seeds from ``first`` to ``last``."""
+
+    key: str
+    address: str
+    inputs: str
+    first: int
+    last: int
+
+
+def unit_key(address: str, inputs: str, seeds: tuple[int, ...]) -> str:
+    return f"{address}{f'+{inputs}' if inputs else ''}.{seeds[0]}-{seeds[-1]}"
+
+
+@dataclass(frozen=True)
 class Payload:
     """A finished unit as bytes, ready to be written; what a worker hands back."""
 
@@ -50,6 +76,8 @@ class Payload:
 
     @classmethod
     def pack(cls, frame: pl.DataFrame, arrays: dict[str, np.ndarray[Any, Any]], meta: dict[str, Any]) -> Payload:
+        from safetensors.numpy import save as save_arrays
+
         parquet = io.BytesIO()
         frame.write_parquet(parquet)
         files = {"measurements.parquet": parquet.getvalue(), "unit.json": _json_bytes(meta)}
@@ -59,17 +87,24 @@ class Payload:
 
 
 class Store:
-    """The runs of one study under one folder."""
+    """The runs of one study under one folder. One object serves one run or one question: it checks each unit's files
+    against their checksums once, and again only when they have been written since."""
 
     def __init__(self, runs: Path, study: str) -> None:
+        self.runs = runs
+        self.study = study
         self.root = runs / study
         self.units = self.root / "units"
         self.manifests = self.root / "manifests"
+        self.verdicts = self.root / "verdicts"
+        self.checkpoints = self.root / "checkpoints"
+        self.progress = self.root / "progress"
         self.locks = self.root / "locks"
+        self._checked: dict[str, tuple[tuple[str, int, int], ...]] = {}
 
     def prepare(self) -> None:
         """Make the folders; an unwritable place is refused before any work is done."""
-        for folder in (self.units, self.manifests, self.locks):
+        for folder in (self.units, self.manifests, self.progress, self.locks):
             with _one_sentence("write to the runs folder", folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 probe = folder / f".probe-{secrets.token_hex(4)}"
@@ -82,8 +117,40 @@ class Store:
         with _one_sentence("read", folder):
             there = folder.exists()
         if there:
-            _verify(folder)
+            self._verify(key)
         return there
+
+    def _verify(self, key: str) -> None:
+        folder = self.units / key
+        if self._checked.get(key) != _signature(folder):
+            _verified(folder)
+            self._checked[key] = _signature(folder)
+
+    def ranges(self) -> dict[str, list[StoredRange]]:
+        """What is stored, by address, without opening a file."""
+        with _one_sentence("read", self.units):
+            try:
+                names = os.listdir(self.units)
+            except (FileNotFoundError, NotADirectoryError):
+                names = []
+        found: dict[str, list[StoredRange]] = {}
+        for name in sorted(names):
+            if match := _KEY.fullmatch(name):
+                unit = StoredRange(name, match[1], match[2] or "", int(match[3]), int(match[4]))
+                found.setdefault(unit.address, []).append(unit)
+        return found
+
+    def meta(self, key: str) -> dict[str, Any] | None:
+        """What is noted of a unit, unchecked, for questions that decide no result; None where it cannot be read."""
+        try:
+            noted: dict[str, Any] = json.loads((self.units / key / "unit.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return noted
+
+    def has_name(self, key: str) -> bool:
+        """Whether a unit of this name is there, unchecked."""
+        return (self.units / key).exists()
 
     def whole(self, key: str) -> bool:
         """As ``has``, where damage counts as absence."""
@@ -94,7 +161,7 @@ class Store:
 
     def write(self, key: str, payload: Payload) -> None:
         """Store a unit: everything goes to a temporary name, and one rename makes it visible."""
-        folder = self.units / f".tmp-{key}-{os.getpid()}-{secrets.token_hex(4)}"
+        folder = self.units / f".tmp-{key}~{os.getpid()}-{secrets.token_hex(4)}"
         with _one_sentence("write", self.units / key):
             folder.mkdir(parents=True)
             try:
@@ -112,40 +179,51 @@ class Store:
             there = folder.exists()
         if not there:
             raise DamagedUnit(f"unit {folder} is missing")
-        contents = _verify(folder)
-        frame = pl.read_parquet(contents["measurements.parquet"])
-        stored = load_arrays(contents["arrays.safetensors"]) if arrays and "arrays.safetensors" in contents else {}
-        return StoredUnit(frame, stored, json.loads(contents["unit.json"]))
+        import polars as pl
+        from safetensors.numpy import load as load_arrays
+
+        self._verify(key)
+        frame = pl.read_parquet(_content(folder / "measurements.parquet"))
+        kept = folder / "arrays.safetensors"
+        stored = load_arrays(_content(kept)) if arrays and kept.exists() else {}
+        return StoredUnit(frame, stored, json.loads(_content(folder / "unit.json")))
 
     def discard(self, key: str) -> None:
         """Take a unit away (it was damaged). It disappears at once, by rename, and is removed afterwards."""
         folder = self.units / key
         with _one_sentence("take away", folder):
             if folder.exists():
-                doomed = self.units / f".tmp-old-{key}-{secrets.token_hex(4)}"
+                doomed = self.units / f".tmp-old-{key}~{secrets.token_hex(4)}"
                 folder.rename(doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
 
     def try_lock(self, key: str, *, wait: bool = False) -> Lock | None:
         """The unit's lock, or None while another run holds it. The kernel frees it when its holder dies."""
+        from filelock import FileLock, Timeout
+
         with _one_sentence("lock", self.locks / key):
-            lock = Lock(os.open(self.locks / key, os.O_RDWR | os.O_CREAT, 0o644))
+            lock = FileLock(self.locks / key, thread_local=False)
             try:
-                fcntl.flock(lock.handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.release()
+                lock.acquire(blocking=wait)
+            except Timeout:
                 return None
-            except OSError:
-                lock.release()
-                raise
-        return lock
+        return Lock(lock)
+
+    def clear_checkpoints(self, key: str) -> None:
+        """Remove what a unit kept on its way, now that it is stored."""
+        shutil.rmtree(self.checkpoints / key, ignore_errors=True)
 
     def sweep_leftovers(self) -> None:
         """Remove temporary folders and manifests of runs that were killed."""
         for folder in self.units.glob(".tmp-*"):
-            key = folder.name.removeprefix(".tmp-").removeprefix("old-").split("-")[0]
+            key = folder.name.removeprefix(".tmp-").removeprefix("old-").rpartition("~")[0]
             with locked(self.try_lock(key)) as lock:
                 if lock is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
+        for folder in self.checkpoints.glob("*"):
+            with locked(self.try_lock(folder.name)) as lock, suppress(OSError):
+                old = self.has_name(folder.name) or time.time() - folder.stat().st_mtime > _FORGOTTEN
+                if lock is not None and old:
                     shutil.rmtree(folder, ignore_errors=True)
         for path in self.manifests.glob(".tmp-*"):
             writer = path.name.rpartition("-")[2]
@@ -153,11 +231,13 @@ class Store:
                 with _one_sentence("remove", path):
                     path.unlink(missing_ok=True)
 
-    def write_manifest(self, manifest: dict[str, Any]) -> None:
-        path = self.manifests / f"{manifest['id']}.json"
+    def write_manifest(self, manifest: Manifest) -> None:
+        self._write_sealed(self.manifests / f"{manifest.id}.json", manifest.document())
+
+    def _write_sealed(self, path: Path, document: dict[str, Any]) -> None:
         temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
         with _one_sentence("write", path):
-            _write(temporary, _sealed(json.loads(_json_bytes(manifest))))
+            _write(temporary, _sealed(json.loads(_json_bytes(document))))
             temporary.replace(path)
 
     def manifest_ids(self) -> list[str]:
@@ -170,42 +250,91 @@ class Store:
                 names = []
         return sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and name[0] != ".")
 
-    def manifest(self, run: str) -> dict[str, Any]:
+    def manifest(self, run: str) -> Manifest:
+        """A run's manifest, by its id or its name."""
         path = self.manifests / f"{run}.json"
         with _one_sentence("read", path):
             if not path.exists():
-                raise unknown("run", run, self.manifest_ids())
-            content = path.read_bytes()
+                return self._named(run)
         with _one_sentence("read", self.units):  # else every unit of the run would be a surprise of its own
             if self.units.exists() and not os.access(self.units, os.R_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        try:
-            loaded: dict[str, Any] = json.loads(content)
-            del loaded["sha256"]
-            whole = content == _sealed(loaded)
-        except (ValueError, KeyError, TypeError):
-            whole = False
-        if not whole:
+        document = _unsealed(path)
+        if document is None:
             raise UserError(f"the manifest {path} is damaged; remove it and run the study again")
-        return loaded
+        return Manifest.read(document, str(path))
 
-    def newest(self, preset: str | None = None) -> dict[str, Any] | None:
-        """The newest manifest, of one preset when given."""
-        for run in reversed(self.manifest_ids()):
-            manifest = self.manifest(run)
-            if preset is None or manifest["preset"] == preset:
-                return manifest
-        return None
+    def _named(self, name: str) -> Manifest:
+        found = [manifest for manifest in self.readable_manifests() if manifest.name == name]
+        if not found:
+            raise unknown("run", name, self.manifest_ids())
+        return found[-1]
+
+    def readable_manifests(self) -> list[Manifest]:
+        """All runs that can be read, oldest first: a damaged manifest stands in the way of its own run alone."""
+        found = []
+        for run in self.manifest_ids():
+            try:
+                found.append(self.manifest(run))
+            except UserError:
+                continue
+        return found
+
+    def write_verdicts(self, run: str, document: dict[str, Any]) -> None:
+        with _one_sentence("write to", self.verdicts):
+            self.verdicts.mkdir(parents=True, exist_ok=True)
+        self._write_sealed(self.verdicts / f"{run}.json", document)
+
+    def read_verdicts(self, run: str) -> dict[str, Any] | None:
+        """What was written of a run's verdicts; None when that is nothing, or damaged."""
+        return _unsealed(self.verdicts / f"{run}.json")
+
+    def checksums(self, keys: Iterable[str]) -> str:
+        """One hash over the contents of units, each of which is checked. Raises DamagedUnit."""
+        digest = hashlib.sha256()
+        for key in keys:
+            there = self.has(key)
+            digest.update(f"{key}\n".encode() + (_content(self.units / key / _SUMS) if there else b""))
+        return digest.hexdigest()
+
+    def remove_run(self, run: str) -> int:
+        """Take a run away, and the units that no other run lists; returns the bytes that are free again."""
+        doomed = self.manifest(run)
+        if any(self._is_locked(unit.key) for unit in doomed.units):
+            raise UserError(f"run {doomed.id} is still at work; stop it before you remove it")
+        readable = self.readable_manifests()
+        others = {unit.key for m in readable if m.id != doomed.id for unit in m.units}
+        # What a manifest lists that cannot be read, nobody knows: then no unit is taken away.
+        known = len(readable) == len(self.manifest_ids())
+        freed = 0
+        for unit in doomed.units if known else ():
+            if unit.key not in others and (self.units / unit.key).exists():
+                freed += self.size([unit.key])
+                self.discard(unit.key)
+        for path in (self.manifests / f"{doomed.id}.json", self.verdicts / f"{doomed.id}.json"):
+            with _one_sentence("remove", path):
+                freed += path.stat().st_size if path.exists() else 0
+                path.unlink(missing_ok=True)
+        return freed
+
+    def _is_locked(self, key: str) -> bool:
+        if not (self.locks / key).exists():
+            return False
+        with locked(self.try_lock(key)) as lock:
+            return lock is None
+
+    def size(self, keys: Iterable[str]) -> int:
+        """The bytes that units take."""
+        paths = (path for key in set(keys) if (self.units / key).is_dir() for path in (self.units / key).iterdir())
+        return sum(path.stat().st_size for path in paths)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Lock:
-    handle: int
+    handle: BaseFileLock
 
     def release(self) -> None:
-        if self.handle >= 0:
-            os.close(self.handle)
-            self.handle = -1
+        self.handle.release(force=True)
 
 
 @contextmanager
@@ -238,7 +367,7 @@ def _content(path: Path) -> bytes:
         raise DamagedUnit(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _verify(folder: Path) -> dict[str, bytes]:
+def _verified(folder: Path) -> None:
     written = _content(folder / _SUMS)
     try:
         lines = written.decode().splitlines()
@@ -257,7 +386,15 @@ def _verify(folder: Path) -> dict[str, bytes]:
         raise DamagedUnit(f"{folder / _SUMS} does not list every file")
     if written != _sums(contents):
         raise DamagedUnit(f"{folder / _SUMS} is not as it was written")
-    return contents
+
+
+def _signature(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Names, times and sizes of a unit's files: what has not been written since it was checked is as it was."""
+    try:
+        with os.scandir(folder) as entries:
+            return tuple(sorted((e.name, e.stat().st_mtime_ns, e.stat().st_size) for e in entries))
+    except OSError:
+        return ()
 
 
 def _sums(files: Mapping[str, bytes]) -> bytes:
@@ -275,6 +412,22 @@ def _json_bytes(value: dict[str, Any]) -> bytes:
 def _sealed(manifest: dict[str, Any]) -> bytes:
     """A manifest as bytes, with its own checksum in it."""
     return _json_bytes({**manifest, "sha256": _sha(_json_bytes(manifest))})
+
+
+def _unsealed(path: Path) -> dict[str, Any] | None:
+    """A sealed document; None when it is absent or not as it was written."""
+    with _one_sentence("read", path):
+        try:
+            content = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+    try:
+        loaded: dict[str, Any] = json.loads(content)
+        del loaded["sha256"]
+        whole = content == _sealed(loaded)
+    except (ValueError, KeyError, TypeError):
+        return None
+    return loaded if whole else None
 
 
 def _alive(process: int) -> bool:

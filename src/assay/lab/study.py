@@ -7,6 +7,7 @@ import itertools
 import math
 import numbers
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,16 +16,16 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from .claims import Claim, Finding, Judgement, not_run
-from .errors import NotMeasured, UserError, unknown
+from .errors import BrokenQuery, NotMeasured, UserError, position, position_of, unknown
+from .manifest import Manifest
 from .measurements import Measurements
-from .params import Params, Preset, build
+from .params import PRESETS, Params, Preset, build
 from .recorder import RESERVED
+from .verdicts import Claim, Finding, Judgement, not_run
 
 F = TypeVar("F", bound=Callable[..., Any])
 Axes = Mapping[str, Sequence[Any] | Callable[[Any], Sequence[Any]]]
 Grid = Axes | Sequence[Mapping[str, Any]]
-PRESETS = ("smoke", "laptop", "paper")
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,12 @@ class Arm:
 
     ``uses`` names the parameters that the arm reads (all, when None). ``working_set(params)`` gives the bytes that
     one seed touches in a step, from which the plan sizes chunks. ``needs`` lists what must be there: ``gpu``,
-    ``extra:llm``, ``data:mnist``, or a function of the parameters that returns such a list. ``tolerance`` is the
-    relative difference that company in a chunk may make to a seed's numbers (batched kernels round differently).
+    ``extra:llm``, ``data:mnist``, or a function of the parameters that returns such a list. ``reads`` names the files
+    that the arm reads, relative to the study's folder, or is a function of the parameters that does: their contents
+    count like code. ``tolerance`` is the relative difference that company in a chunk may make to a seed's numbers
+    (batched kernels round differently).
+    ``magnitude`` is the size of the numbers whose differences the arm records: a difference below a small multiple of
+    the machine epsilon of ``dtype`` times this size is rounding, not company.
     """
 
     name: str
@@ -44,14 +49,23 @@ class Arm:
     uses: tuple[str, ...] | None = None
     optional: bool = False
     needs: tuple[str, ...] | Callable[[Any], Iterable[str]] = ()
+    reads: tuple[str, ...] | Callable[[Any], Iterable[str]] = ()
     working_set: Callable[[Any], float] | None = None
     dtype: str = "float32"
     tolerance: float = 1e-4
+    magnitude: float = 1.0
     description: str = ""
+    home: str = ""  # the module in which it was registered
 
     def requirements(self, params: Params) -> tuple[str, ...]:
         needs = self.needs(params) if callable(self.needs) else self.needs
         return (needs,) if isinstance(needs, str) else tuple(needs)
+
+    def files(self, params: Params, folder: Path | None) -> dict[str, Path]:
+        """The files that the arm says it reads, by the name it gives them."""
+        given = self.reads(params) if callable(self.reads) else self.reads
+        names = (given,) if isinstance(given, str | Path) else tuple(given)
+        return {str(name): (folder or Path()) / Path(name).expanduser() for name in names}
 
     def points(self, params: Params) -> list[dict[str, Any]]:
         """Every point of the arm's grid under these parameters."""
@@ -60,6 +74,8 @@ class Arm:
         else:
             axes = {name: list(values(params) if callable(values) else values) for name, values in self.over.items()}
             points = [dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values())]
+        # A number of numpy's or torch's stands in tables and addresses as the plain number it is.
+        points = [{n: v.item() if hasattr(v, "item") else v for n, v in point.items()} for point in points]
         self._check_one_kind(points)
         return points
 
@@ -107,8 +123,9 @@ class Study:
         self.settings = {key: dict(value) for key, value in (settings or {}).items()}
         self.arms: dict[str, Arm] = {}
         self.claims: dict[str, Claim] = {}
-        self.figures: dict[str, Exhibit] = {}
-        self.tables: dict[str, Exhibit] = {}
+        self._figures: dict[str, Exhibit] = {}
+        self._tables: dict[str, Exhibit] = {}
+        self._draw: Callable[[], object] | None = None
         self.folder: Path | None = None
         self.module = ""
         if missing := [preset for preset in PRESETS if preset not in self.presets]:
@@ -116,11 +133,12 @@ class Study:
 
     def arm(self, name: str, **options: Any) -> Callable[[F], F]:
         """Register ``function(params, seeds, record, **grid_point)`` as an arm."""
+        home = sys._getframe(1).f_globals.get("__name__", "")
 
         def register(function: F) -> F:
             _new(self.arms, name, "arm")
             description = (function.__doc__ or "").strip().split("\n")[0]
-            arm = Arm(name, function, description=description, **options)
+            arm = Arm(name, function, description=description, home=home, **options)
             if arm.working_set is not None:
                 arm = replace(arm, working_set=_sizing(name, arm.working_set))
             for used in arm.uses or ():
@@ -144,23 +162,49 @@ class Study:
         setting: str | None = None,
         printed: str | None = None,
         paper: float | str | None = None,
+        headline: bool = False,
     ) -> Callable[[Callable[[Measurements], Judgement]], Callable[[Measurements], Judgement]]:
         """Register ``function(measurements) -> Judgement``. ``when`` maps a description of the claim's domain to a
         predicate on the parameters, those of ``setting`` when the claim is about one. ``printed`` carries the source's
-        wrong statement where ours corrects it."""
+        wrong statement where ours corrects it; ``headline`` marks the few claims that tell the study's story."""
 
         def register(function: Callable[[Measurements], Judgement]) -> Callable[[Measurements], Judgement]:
             _new(self.claims, id, "claim")
-            self.claims[id] = Claim(id, statement, source, function, when or {}, setting, printed, paper)
+            self.claims[id] = Claim(id, statement, source, function, when or {}, setting, printed, paper, headline)
             return function
 
         return register
 
     def figure(self, name: str, *, caption: str) -> Callable[[F], F]:
-        return self._exhibit(self.figures, name, caption, "figure")
+        return self._exhibit(self._figures, name, caption, "figure")
 
     def table(self, name: str, *, caption: str) -> Callable[[F], F]:
-        return self._exhibit(self.tables, name, caption, "table")
+        return self._exhibit(self._tables, name, caption, "table")
+
+    def draw_with(self, load: Callable[[], object]) -> None:
+        """Have figures and tables registered by ``load`` when somebody first asks for one."""
+        self._draw = load
+
+    @property
+    def figures(self) -> dict[str, Exhibit]:
+        self._drawn()
+        return self._figures
+
+    @property
+    def tables(self) -> dict[str, Exhibit]:
+        self._drawn()
+        return self._tables
+
+    def _drawn(self) -> None:
+        if self._draw is not None:
+            load, self._draw = self._draw, None
+            try:
+                load()
+            except BaseException:
+                self._draw = load  # the next one who asks hears of it too
+                self._figures.clear()
+                self._tables.clear()
+                raise
 
     def _exhibit(self, shelf: dict[str, Exhibit], name: str, caption: str, kind: str) -> Callable[[F], F]:
         def register(function: F) -> F:
@@ -273,10 +317,11 @@ class Study:
             raise UserError(f"cannot read {path}: it needs a column 'value' with a number in every row")
         return frame
 
-    def judge(self, measurements: Measurements, *, preset: str, overrides: Mapping[str, Any]) -> list[Finding]:
+    def judge(self, measurements: Measurements, manifest: Manifest | None = None) -> list[Finding]:
         """Every claim's verdict on one run's measurements, claims by number and then the controls."""
         ordered = sorted(self.claims.values(), key=lambda claim: claim.order)
-        return [Finding(self.name, claim, _judge(claim, measurements), preset, overrides) for claim in ordered]
+        run = (manifest.preset, manifest.set, manifest.id) if manifest is not None else ("", {}, "")
+        return [Finding(self.name, claim, _judge(claim, measurements), *run) for claim in ordered]
 
 
 def _judge(claim: Claim, measurements: Measurements) -> Judgement:
@@ -288,16 +333,21 @@ def _judge(claim: Claim, measurements: Measurements) -> Judgement:
         judgement = claim.judge(measurements)
         if not isinstance(judgement, Judgement):
             given = "nothing" if judgement is None else f"a {type(judgement).__name__}"
-            return not_run(
-                f"it could not be judged: the function of claim {claim.id} returned {given} instead of a judgement "
-                "(of .at_least() and the like)"
-            )
+            return _broken(f"it returned {given} instead of a judgement (of .at_least() and the like)", claim)
         return judgement
+    except BrokenQuery as error:
+        return _broken(str(error), claim, error)
     except NotMeasured as error:
         return not_run(str(error))
     except Exception as error:
         # One claim that cannot be judged must not take the verdicts of all the others with it.
-        return not_run(f"it could not be judged: {type(error).__name__}: {error}")
+        return _broken(f"{type(error).__name__}: {error}", claim, error)
+
+
+def _broken(what: str, claim: Claim, error: Exception | None = None) -> Judgement:
+    """A claim whose code is broken is an error and no verdict; it says where."""
+    where = position_of(error) if error else ""
+    return not_run("it could not be judged", error=f"{what}{where or position(claim.judge)}")
 
 
 def _sizing(name: str, working_set: Callable[[Any], float]) -> Callable[[Any], float]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from assay.lab import UserError, discovery
 from assay.lab.chunks import MAX_CHUNK, chunk_size, chunks
-from assay.lab.execute import execute
-from assay.lab.plan import Request, make_plan
+from assay.lab.execute import Place, execute
+from assay.lab.planning import Request, make_plan
 from assay.lab.requirements import missing_requirement
 
 
@@ -23,13 +23,18 @@ def seeds_of(plan, arm, **point):
     return [unit.seeds for unit in plan.units if unit.arm == arm and dict(unit.point) == point]
 
 
-@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 80))
-def test_chunks_have_fixed_boundaries(count, more, size):
-    small, large = chunks(count, size), chunks(count + more, size)
-    assert [seed for chunk in small for seed in chunk] == list(range(count))
-    assert all(chunk[0] % size == 0 and len(chunk) <= size for chunk in small)
+@given(st.integers(0, 200), st.integers(1, 300), st.integers(1, 300), st.integers(1, 80))
+def test_chunks_have_fixed_boundaries(first, count, more, size):
+    small, large = (chunks(range(first, first + n), size) for n in (count, count + more))
+    assert [seed for chunk in small for seed in chunk] == list(range(first, first + count))
+    assert all(chunk[0] // size == chunk[-1] // size for chunk in small)
+    assert all(chunk[0] % size == 0 for chunk in small[1:])
     # More seeds add chunks and change none but the last.
     assert large[: len(small) - 1] == small[:-1]
+
+
+def test_chunks_end_where_seeds_are_missing():
+    assert chunks([0, 1, 4, 5, 6, 9], 6) == [(0, 1), (4, 5), (6,), (9,)]
 
 
 @pytest.mark.parametrize(
@@ -63,11 +68,11 @@ def test_a_plan_lists_arm_by_setting_by_chunk(bench):
     assert plan.units[0].label == "linear setting=plain seeds 0–5"
 
 
-def test_more_seeds_keep_the_full_chunks(bench):
-    few, many = (keys(bench.plan("choosy", seeds=n), "heavy") for n in (6, 9))
-    assert few[0] == many[0]
-    assert few[1] != many[1]
-    assert len(many) == 3
+def test_more_seeds_keep_the_address_and_the_full_chunks(bench):
+    few, many = (bench.plan("choosy", seeds=n) for n in (6, 9))
+    assert {unit.address for unit in few.units} == {unit.address for unit in many.units}
+    assert keys(few, "heavy")[0] == keys(many, "heavy")[0]
+    assert len(keys(many, "heavy")) == 3
 
 
 def test_keys_do_not_depend_on_the_preset_but_on_what_it_sets(bench):
@@ -183,7 +188,7 @@ def test_data_that_the_hub_could_serve_is_no_missing_need(monkeypatch):
     assert missing_requirement(("data:mnist",), "cpu") is None
     assert "the hub is asked only for" in missing_requirement(("data:faces",), "cpu")
     monkeypatch.setattr("assay.data.images.find_spec", lambda name: None)
-    assert "assay[data]" in missing_requirement(("data:mnist",), "cpu")
+    assert "assay-lab[data]" in missing_requirement(("data:mnist",), "cpu")
 
 
 def test_a_point_named_twice_is_one_unit(bench, monkeypatch):
@@ -223,7 +228,7 @@ def test_bad_requests_are_refused(bench, request_, message):
 
 def test_an_arm_that_reads_an_undeclared_parameter_fails(bench):
     (unit,) = bench.plan("choosy", arms="prying").units
-    outcome = execute(unit, bench.outside)
+    outcome = execute(unit, Place(bench.outside))
     assert outcome.payload is None
     assert "'rate' without naming it in uses=" in outcome.error
     assert "study.py" in outcome.trace

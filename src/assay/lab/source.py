@@ -1,0 +1,427 @@
+"""Source read as text: where a module lies, what its statements bind, and what they refer to. Nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import importlib.util
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeGuard
+
+Reference = tuple[str, ...]  # ("learners", "toss") for learners.toss
+
+# A decorator that keeps or calls elsewhere what it decorates may make code run that no name leads to. These do not.
+_PURE = frozenset(
+    (
+        "abstractmethod",
+        "asynccontextmanager",
+        "cache",
+        "cached_property",
+        "classmethod",
+        "contextmanager",
+        "dataclass",
+        "final",
+        "inference_mode",
+        "lru_cache",
+        "no_grad",
+        "overload",
+        "override",
+        "property",
+        "runtime_checkable",
+        "staticmethod",
+        "total_ordering",
+        "wraps",
+    )
+)
+_REGISTERS = frozenset(("arm", "claim", "claims_over", "figure", "table"))  # what a study is told by decoration
+_SEES_ALL = frozenset((("eval",), ("exec",), ("globals",), ("vars",), ("sys", "modules")))
+
+
+@dataclass(frozen=True)
+class Alias:
+    """What an import binds: a module, or a name in one. ``level`` counts the dots of a relative import."""
+
+    module: str
+    name: str | None
+    level: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement at the top of a module: what it binds, a digest of what it says, and what it refers to.
+
+    ``aliases`` are its imports, at whatever depth; ``effect`` says that it acts when its module is imported; ``made``
+    is the name of the arm that it registers by a call, empty where that name is not written out. Of a class, ``bases``
+    tells what it derives from, ``hooks`` whether it acts when others derive from it, and ``model`` is the class as it
+    counts where it holds a study's parameters: without the values, which are in every unit's address.
+    """
+
+    place: int
+    binds: frozenset[str]
+    digest: str
+    refers: frozenset[Reference]
+    aliases: dict[str, tuple[Alias, ...]]
+    effect: bool
+    modules: tuple[Alias, ...] = ()
+    dynamic: bool = False
+    made: str | None = None
+    bases: tuple[Reference, ...] = ()
+    hooks: bool = False
+    model: Statement | None = None
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A module's text, taken apart."""
+
+    statements: tuple[Statement, ...]
+    lazy: dict[str, tuple[Alias, ...]]  # names that a package offers to type checkers and hands out by __getattr__
+    stars: tuple[Alias, ...]
+    imports: tuple[Alias, ...]
+    binding: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=2048)  # by content, so an edit is never missed
+def parse(text: bytes) -> Parsed:
+    """Take a module's text apart; a file that cannot be parsed is one statement that says everything."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        whole = Statement(0, frozenset(), _hash(text.decode(errors="replace")), frozenset(), {}, True)
+        return Parsed((whole,), {}, (), ())
+    body: list[ast.stmt] = []
+    lazy: dict[str, tuple[Alias, ...]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.If) and (_for_checkers(node) or _is_main(node)):
+            if _for_checkers(node):
+                lazy |= _imported(ast.Module(node.body, []))
+            body += node.orelse
+        else:
+            body.append(node)
+    functions = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    imports = [alias for node in _import_nodes(body) for alias in _targets(node)]
+    statements = [made for place, node in enumerate(body) for made in _statements(place, node, functions)]
+    binding: dict[str, list[Statement]] = {}
+    for statement in statements:
+        for name in statement.binds:
+            binding.setdefault(name, []).append(statement)
+    stars = tuple(Alias(alias.module, None, alias.level) for alias in imports if alias.name == "*")
+    found = {name: tuple(those) for name, those in binding.items()}
+    return Parsed(tuple(statements), lazy, stars, tuple(imports), found)
+
+
+def _statements(place: int, node: ast.stmt, functions: set[str]) -> Iterator[Statement]:
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        # One for each name: what is counted is that this name stands for that thing, where somebody uses it.
+        for name, aliases in _imported(node).items():
+            digest = _hash(f"{name} {aliases}")
+            yield Statement(place, frozenset((name,)), digest, frozenset(), {name: aliases}, False)
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return  # a docstring
+    elif isinstance(node, ast.Assign) and _last_word(node.value) == "Study":
+        return  # presets, settings and words: their values are in every unit's address
+    elif isinstance(node, ast.Expr) and (registering := _registering(node.value)) is not None:
+        call, given = registering
+        made = _constant(call.args[0]) if call.args else ""
+        yield _statement(place, ast.Expr(ast.Tuple(given, ast.Load())), frozenset(), effect=False, made=made)
+    elif isinstance(node, ast.ClassDef):
+        yield _class(place, node)
+    else:
+        yield _statement(place, node, frozenset(_bound(node)), effect=_acts(node, functions))
+
+
+def _registering(node: ast.expr) -> tuple[ast.Call, list[ast.expr]] | None:
+    """The call of ``study.arm(...)`` and its kin, with what it is then called with: ``study.arm(...)(function)``."""
+    given: list[ast.expr] = []
+    while isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _REGISTERS:
+            return node, given
+        given += [*node.args, *(keyword.value for keyword in node.keywords)]
+        node = node.func
+    return None
+
+
+def _class(place: int, node: ast.ClassDef) -> Statement:
+    binds = frozenset((node.name,))
+    node.decorator_list = [d for d in node.decorator_list if _registering(d) is None]
+    effect = bool(node.keywords) or any(_last_word(decorator) not in _PURE for decorator in node.decorator_list)
+    hooks = bool(node.keywords) or any(
+        isinstance(part, ast.FunctionDef) and part.name == "__init_subclass__" for part in node.body
+    )
+    bases = tuple(reference for base in node.bases for reference in _refers(base))
+    annotations = [part.annotation for part in node.body if _is_field(part)]
+    named = frozenset(reference for annotation in annotations for reference in _refers(annotation))
+    stripped = copy.deepcopy(node)
+    stripped.body = [part for part in stripped.body if not _is_field(part)]
+    model = _statement(place, stripped, binds, effect=False)
+    model = replace(model, refers=model.refers | named)
+    return replace(_statement(place, node, binds, effect=effect), bases=bases, hooks=hooks, model=model)
+
+
+def _statement(
+    place: int, node: ast.stmt, binds: frozenset[str], *, effect: bool, made: str | None = None
+) -> Statement:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        node.decorator_list = [d for d in node.decorator_list if _registering(d) is None]
+    _normalise(node)
+    modules, dynamic = _by_text(node)
+    return Statement(place, binds, _digest(node), _refers(node), _imported(node), effect, modules, dynamic, made)
+
+
+def _acts(node: ast.stmt, functions: set[str]) -> bool:
+    """Whether a statement does something when its module is imported, beside giving something a name."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return any(_last_word(d) not in _PURE for d in node.decorator_list if _registering(d) is None)
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if not all(_plain_target(target) for target in targets):
+            return True
+        # What a function of one's own is called with may be kept by it: ``level = register("level")(lambda: 1)``.
+        calls = [part for part in ast.walk(node.value) if isinstance(part, ast.Call)] if node.value else []
+        return any(isinstance(c.func, ast.Call) or getattr(c.func, "id", "") in functions for c in calls)
+    return True
+
+
+def _plain_target(target: ast.expr) -> bool:
+    """A name, or several: not an entry of a table or an attribute, which would change what another name stands for."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return all(_plain_target(part) for part in target.elts)
+    return isinstance(target, ast.Name) or (isinstance(target, ast.Starred) and _plain_target(target.value))
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        yield node.name
+        return
+    yield from _imported(node)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            yield inner.id
+        elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield inner.name
+
+
+def _for_checkers(node: ast.If) -> bool:
+    return _last_word(node.test) == "TYPE_CHECKING"
+
+
+def _is_main(node: ast.If) -> bool:
+    """``if __name__ == "__main__":``, which no import runs."""
+    return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
+
+
+def _normalise(node: ast.stmt) -> None:
+    """Take away what decides no result: docstrings, and annotations of functions that nobody else looks at."""
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(inner, False):
+            inner.body = inner.body[1:]
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if any(_last_word(decorator) not in _PURE for decorator in inner.decorator_list):
+                continue  # functools.singledispatch tells by them which one to call
+            inner.returns = None
+            for argument in ast.walk(inner.args):
+                if isinstance(argument, ast.arg):
+                    argument.annotation = None
+
+
+def _is_field(part: ast.stmt) -> TypeGuard[ast.AnnAssign]:
+    """A parameter is annotated; a plain or private constant and a ClassVar are code."""
+    named = isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.target.id[:1] != "_"
+    return named and "ClassVar" not in ast.unparse(part.annotation)  # type: ignore[attr-defined]
+
+
+def _refers(node: ast.AST) -> frozenset[Reference]:
+    """Every name that is read, with the attributes asked of it."""
+    found: set[Reference] = set()
+    inside: set[int] = set()  # names that are the root of an attribute seen already
+    for inner in ast.walk(node):  # outer nodes come first, so a.b.c is met before a.b and a
+        if isinstance(inner, ast.Attribute) and id(inner) not in inside:
+            words: list[str] = []
+            at: ast.expr = inner
+            while isinstance(at, ast.Attribute):
+                inside.add(id(at))
+                words.append(at.attr)
+                at = at.value
+            if isinstance(at, ast.Name):
+                inside.add(id(at))
+                found.add((at.id, *reversed(words)))
+        elif isinstance(inner, ast.Name) and id(inner) not in inside:
+            found.add((inner.id,))
+    return frozenset(found)
+
+
+def _by_text(node: ast.AST) -> tuple[tuple[Alias, ...], bool]:
+    """Modules that are imported by ``import_module("...")``, and whether one is whose name is not written out."""
+    found, dynamic = [], False
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call) and _last_word(inner) in ("import_module", "__import__"):
+            name = _constant(inner.args[0]) if inner.args else ""
+            level = len(name) - len(name.lstrip("."))
+            found += [Alias(name[level:], None, level)] if name else []
+            dynamic = dynamic or not name
+    return tuple(found), dynamic
+
+
+def sees_all(statement: Statement) -> bool:
+    """Whether a statement may reach any name of its module by text."""
+    return any(reference[:length] in _SEES_ALL for reference in statement.refers for length in (1, 2))
+
+
+def _import_nodes(body: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
+    for node in body:
+        for inner in ast.walk(node):
+            if isinstance(inner, (ast.Import, ast.ImportFrom)):
+                yield inner
+
+
+def _imported(node: ast.AST) -> dict[str, tuple[Alias, ...]]:
+    """What the imports in a piece of code bind, at whatever depth; a name may be bound by several."""
+    found: dict[str, tuple[Alias, ...]] = {}
+    for inner in _import_nodes([node]):
+        for part in inner.names:
+            if part.name == "*":
+                continue
+            if isinstance(inner, ast.ImportFrom):
+                name, alias = part.asname or part.name, Alias(inner.module or "", part.name, inner.level)
+            else:
+                root = part.name.partition(".")[0]
+                name, alias = part.asname or root, Alias(part.name if part.asname else root, None, 0)
+            found[name] = (*found.get(name, ()), alias)
+    return found
+
+
+def _targets(node: ast.Import | ast.ImportFrom) -> list[Alias]:
+    """Every module that an import may execute, a name in one among them: it may be a module itself."""
+    if isinstance(node, ast.Import):
+        return [Alias(name.name, None, 0) for name in node.names]
+    return [Alias(node.module or "", name.name, node.level) for name in node.names]
+
+
+def _constant(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _last_word(node: ast.expr) -> str:
+    """The last word of ``lab.Study(...)`` or ``lab.Params``."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _digest(node: ast.AST) -> str:
+    return _hash(_dump(node))
+
+
+def _dump(tree: ast.AST) -> str:
+    """``ast.dump`` as Python 3.11 writes it, so that one store serves machines with different Pythons."""
+    for node in ast.walk(tree):
+        if getattr(node, "type_params", None) == []:  # a field since 3.12
+            del node.type_params  # type: ignore[attr-defined]
+    # Since 3.13 empty fields are left out unless asked for.
+    return ast.dump(tree, **({"show_empty": True} if sys.version_info >= (3, 13) else {}))
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+class Library:
+    """The modules that can be found from here, read as they are now. Made for one question and then thrown away, so
+    that no edit is missed."""
+
+    def __init__(self, own: tuple[str, ...]) -> None:
+        self._own = own  # packages whose source counts wherever it lies
+        self._paths: dict[str, Path | None] = {}
+        self._parsed: dict[str, Parsed] = {}
+        self._roots: dict[str, tuple[tuple[Path, ...], bool]] = {}
+
+    def opaque(self, root: str) -> Path | None:
+        """The file of a package of one's own that cannot be read as source: compiled, or in an archive."""
+        try:
+            spec = importlib.util.find_spec(root)
+        except (ValueError, ImportError):
+            return None
+        origin = Path(spec.origin) if spec is not None and spec.origin else None
+        if origin is None or spec is None or _is_standard(origin) or self.is_installed(root):
+            return None
+        return next((path for path in (origin, *origin.parents) if path.is_file()), None)
+
+    def path(self, module: str) -> Path | None:
+        """The file of a module whose source is local: this package, a study's, an editable install, PYTHONPATH."""
+        if module not in self._paths:
+            self._paths[module] = self._find(module)
+        return self._paths[module]
+
+    def parsed(self, module: str) -> Parsed:
+        if module not in self._parsed:
+            path = self.path(module)
+            assert path is not None
+            self._parsed[module] = parse(path.read_bytes())
+        return self._parsed[module]
+
+    def is_installed(self, root: str) -> bool:
+        """Whether a top-level package lies among the installed ones and so counts by its version."""
+        return self._root(root)[1]
+
+    def absolute(self, module: str, alias: Alias) -> str:
+        """The full name of the module that an import in ``module`` names."""
+        if not alias.level:
+            return alias.module
+        path = self.path(module)
+        package = module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
+        parts = package.split(".")
+        return ".".join(part for part in (*parts[: len(parts) - alias.level + 1], alias.module) if part)
+
+    def _find(self, module: str) -> Path | None:
+        root, _, rest = module.partition(".")
+        folders, installed = self._root(root)
+        if installed and root not in self._own:
+            return None
+        for folder in folders:
+            if folder.is_file():
+                if not rest:
+                    return folder
+                continue
+            path = folder.joinpath(*rest.split(".")) if rest else folder
+            found = next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
+            if found is not None and (rest or found.name == "__init__.py"):
+                return found
+        return None
+
+    def _root(self, root: str) -> tuple[tuple[Path, ...], bool]:
+        """Where a top-level module lies, and whether that is a place for installed packages."""
+        if root not in self._roots:
+            self._roots[root] = _locate(root)
+        return self._roots[root]
+
+
+def _locate(root: str) -> tuple[tuple[Path, ...], bool]:
+    try:
+        spec = importlib.util.find_spec(root)
+    except (ValueError, ImportError):  # a package made by hand has no specification
+        spec = None
+        loaded = getattr(sys.modules.get(root), "__path__", ())
+        return tuple(Path(place) for place in loaded), False
+    if spec is None:
+        return (), False
+    places = tuple(Path(place) for place in spec.submodule_search_locations or ())
+    if not places and spec.origin and spec.origin.endswith(".py"):
+        places = (Path(spec.origin),)
+    installed = any({"site-packages", "dist-packages"} & set(place.parts) for place in places)
+    if not places or (not installed and any(map(_is_standard, places))):
+        # Compiled modules that lie beside installed packages count by version; Python's own do not count.
+        origin = spec.origin or ""
+        return (), "site-packages" in origin or "dist-packages" in origin
+    return places, installed
+
+
+def _is_standard(path: Path) -> bool:
+    """Whether a file is Python's own."""
+    folders = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "platstdlib")]
+    installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return not installed and any(path.is_relative_to(folder) for folder in folders)
