@@ -5,6 +5,12 @@ import pytest
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
 
 
+@pytest.fixture(autouse=True)
+def _no_width_of_a_terminal(monkeypatch):
+    """Whoever started the tests may have said how wide their terminal is; what is piped does not depend on it."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A model folder: a tiny random Llama and a word-level tokenizer."""

@@ -161,7 +161,7 @@ def test_words_that_mean_nothing_are_refused_before_a_model_is_loaded(folder, co
 def test_an_answer_with_brackets_is_printed_as_it_is():
     from rich.console import Console
 
-    from assay.cli_gemfilter import _answers
+    from assay.cli.gemfilter import _answers
     from assay.methods.gemfilter.evaluate import Answer
     from assay.methods.gemfilter.profiling import Profile
 

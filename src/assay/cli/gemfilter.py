@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assay.cli.options import stdout
 from assay.lab.backends import pick_device
 from assay.lab.errors import UserError
 
@@ -151,6 +151,7 @@ def gemfilter(
         methods = [chosen, *(baseline(name, keep, chosen) for name in others)]
         answers = [answer(loaded, ids, method, new) for method in methods]
     selection, counted = answers[0].selection, peak_counts(loaded.model.device)
+    assert selection is not None  # the first answer is GemFilter's
     facts = f"{len(selection.kept()):,} of {len(ids):,} tokens, chosen by layer {chosen.layer} with '{chosen.rule}'"
     if selection.scores is None:
         facts = f"all {len(ids):,} tokens, since they fit: nothing was chosen"
@@ -169,7 +170,7 @@ def gemfilter(
         return
     if show:
         print(f"{facts}:\n\n{selection.text(loaded.tokenizer)}\n")
-    _console().print(_answers(answers, templated, counted))
+    stdout().print(_answers(answers, templated, counted))
 
 
 def _answers(answers: Sequence[Any], templated: bool, counted: str) -> Table:
@@ -241,7 +242,7 @@ def needle(
         for size in sizes:
             budget = keep or max(1, size // _KEEP_ONE_IN)
             chosen = _filter(loaded, layer if filtered else "0", budget, rule, size)
-            options = {"seed": seed, "haystack": text, "chat": chat, "needle": kind}
+            options: dict[str, Any] = {"seed": seed, "haystack": text, "chat": chat, "needle": kind}
             grid = list(needle_grid(loaded.tokenizer, [size], places, prompts, **options))
             templated = grid[0].chat
             if layers is not None:
@@ -260,7 +261,7 @@ def needle(
             document["layers"] = [_scan_row(size, scan) for size, scan in scans.items()]
         print(json.dumps(document, indent=1, ensure_ascii=False))
     elif names:
-        _console().print(_shares(rows, names, sizes, templated))
+        stdout().print(_shares(rows, names, sizes, templated))
 
 
 def _answered(loaded: Any, grid: Sequence[Any], chosen: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -361,7 +362,3 @@ def _save(chart: Any, out: Path) -> None:
     else:
         made.save(str(out))
     _say(f"wrote {out}")
-
-
-def _console() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 150)

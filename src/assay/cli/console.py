@@ -1,0 +1,388 @@
+"""What a person sees in the terminal: progress, verdicts, runs, studies. In a narrow one, a row becomes a paragraph."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from assay.cli.options import say
+from assay.lab.events import Advanced, Event, Measured, Said, Started, UnitDone
+from assay.lab.stored import MARKS, Findings, Run
+
+if TYPE_CHECKING:
+    from assay.lab.api import Forecast
+    from assay.lab.comparison import Change, Comparison
+    from assay.lab.outline import Outline
+    from assay.lab.study import Study
+    from assay.lab.verdicts import Finding, Judgement
+
+STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "not run": "dim"}
+_TABLE = 110  # columns from which a table of verdicts reads well
+
+
+class ConsoleProgress:
+    """Listens to a run: a bar on a terminal; elsewhere one line per unit. Always on standard error."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._console = console
+        self._title = title
+        self._live = console.is_terminal
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[latest]}"),
+            console=console,
+            transient=True,
+        )
+        self._task = self._bar.add_task(title, total=None, latest="")
+        self._total = self._wanted = self._count = self._computed = 0
+        self._shares: dict[str, float] = {}
+        self._latest = ""
+        self._started = time.perf_counter()
+        self._lock = threading.Lock()  # a run's workers are heard from another thread
+
+    def __enter__(self) -> ConsoleProgress:
+        if self._live:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            match event:
+                case Started(total=total, stored=stored):
+                    self._total, self._wanted = total, total - stored
+                    self._bar.update(self._task, total=total)
+                case Measured(unit=unit, metric=metric, value=value):
+                    self._show(f"{unit.split(' seed')[0]}: {metric} {value:.4g}")
+                case Advanced(unit=unit, done=done, total=total):
+                    self._advance(unit, done / total if total else 1.0)
+                case UnitDone():
+                    self._done(event)
+                case Said(sentence=sentence):
+                    self._console.print(f"{self._title}: {sentence}", highlight=False, markup=False, soft_wrap=True)
+
+    def _show(self, latest: str) -> None:
+        self._latest = latest
+        if self._live:
+            self._bar.update(self._task, latest=latest)
+
+    def _advance(self, unit: str, share: float) -> None:
+        self._shares[unit] = share
+        if self._live:
+            self._bar.update(self._task, completed=self._count + sum(self._shares.values()))
+            self._show(f"{unit.split(' seed')[0]}: {share:.0%}")
+
+    def _done(self, event: UnitDone) -> None:
+        self._count += 1
+        self._computed += not event.reused
+        self._shares.pop(event.unit.label, None)
+        if self._live and event.reused:
+            self._bar.tasks[0].completed += 1  # not an advance: reading a stored unit says nothing of the speed
+        elif self._live:
+            self._bar.update(self._task, completed=self._count + sum(self._shares.values()))
+        elif not event.reused:
+            elapsed = time.perf_counter() - self._started
+            left = elapsed / self._computed * max(0, self._wanted - self._computed)
+            line = f"{self._title} {self._count}/{self._total} {event.unit.label} {event.seconds:.1f} s"
+            latest = f"; {self._latest.rpartition(': ')[2]}" if self._latest else ""
+            self._console.print(
+                f"{line}, about {left:.0f} s left{latest}", highlight=False, markup=False, soft_wrap=True
+            )
+
+
+def print_findings(console: Console, found: Iterable[Finding], title: str) -> None:
+    """Verdicts: a table where it reads well, else a paragraph per claim."""
+    found = list(found)
+    if not found:
+        console.print(f"{title}: the study has no claims", markup=False)
+        return
+    if console.width >= _TABLE:
+        console.print(_verdict_table(found, title))
+        return
+    console.print(title, markup=False)
+    for finding in found:
+        judgement = finding.judgement
+        mark = f"{MARKS[judgement.verdict]} {judgement.verdict}"
+        head = Text(f"{finding.claim.id:<5}") + Text(mark, style=STYLES[judgement.verdict])
+        console.print(head)
+        _paragraph(console, finding.claim.statement, 5)
+        measured = " ".join(
+            part for part in (number(judgement.estimate), interval(judgement.low, judgement.high)) if part
+        )
+        seeds = f"{judgement.seeds} seeds" if judgement.seeds else ""
+        _paragraph(console, "; ".join(part for part in (measured, _criterion(judgement), seeds) if part), 5, "dim")
+
+
+def _verdict_table(found: Iterable[Finding], title: str) -> Table:
+    table = Table(title=title, title_justify="left", expand=False)
+    table.add_column("claim", no_wrap=True)
+    table.add_column("statement", ratio=4, min_width=24)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("estimate", justify="right", no_wrap=True)
+    table.add_column("interval", no_wrap=True)
+    table.add_column("criterion", ratio=3, min_width=16)
+    table.add_column("seeds", justify="right")
+    for finding in found:
+        judgement = finding.judgement
+        table.add_row(
+            finding.claim.id,
+            Text(finding.claim.statement),
+            Text(f"{MARKS[judgement.verdict]} {judgement.verdict}", style=STYLES[judgement.verdict]),
+            number(judgement.estimate),
+            interval(judgement.low, judgement.high),
+            Text(_criterion(judgement)),
+            str(judgement.seeds or ""),
+        )
+    return table
+
+
+def say_broken(found: Findings) -> bool:
+    """One line for each claim whose code is broken; whether there is one."""
+    for finding in found.broken:
+        say(f"claim {finding.claim.id} of {finding.study} is broken: {finding.judgement.error}")
+    return bool(found.broken)
+
+
+def print_outlines(console: Console, known: Sequence[Outline]) -> None:
+    if console.width >= _TABLE:
+        table = Table("study", "question", "claims", "smoke", "laptop", "paper")
+        for study in known:
+            costs = [study.cost[name] for name in ("smoke", "laptop", "paper")]
+            table.add_row(study.name, study.question, str(len(study.claims)), *costs)
+        console.print(table)
+        return
+    for study in known:
+        stated = ", ".join(f"{name} {cost}" for name, cost in study.cost.items())
+        console.print(Text(study.name, style="bold"))
+        _paragraph(console, study.question, 4)
+        _paragraph(console, f"{len(study.claims)} claims; {stated}", 4, "dim")
+
+
+def print_study(console: Console, study: Study) -> None:
+    """What can be asked of a study: its arms for ``--arms``, parameters and settings for ``--set``, its claims."""
+    console.print(f"{study.name}: {study.title}", f"{study.question} ({study.source})", sep="\n", markup=False)
+    for title, columns, rows in _study_rows(study):
+        if rows:
+            _print_rows(console, title, columns, rows)
+
+
+def _study_rows(study: Study) -> list[tuple[str, list[str], list[list[str]]]]:
+    usual = study.usual_arms("laptop")
+    arms = [
+        [
+            arm.name,
+            arm.description + ("" if arm.name in usual else " (only when asked for)"),
+            ", ".join(arm.uses) if arm.uses is not None else "all",
+        ]
+        for arm in study.arms.values()
+    ]
+    presets = {name: study.resolve(name, {}).model_dump(mode="json") for name in study.presets}
+    parameters = [
+        [name, *(_brief(chosen[name]) for chosen in presets.values()), field.description or ""]
+        for name, field in study.model.model_fields.items()
+    ]
+    settings = [
+        [name, ", ".join(f"{parameter}={_brief(value)}" for parameter, value in fixed.items())]
+        for name, fixed in study.settings.items()
+    ]
+    claims = [[claim.id, claim.statement, claim.source] for claim in study.claims.values()]
+    return [
+        ("arms", ["arm", "what it does", "parameters"], arms),
+        ("parameters", ["parameter", *presets, "meaning"], parameters),
+        ("settings", ["setting", "fixes"], settings),
+        ("claims", ["claim", "statement", "source"], claims),
+    ]
+
+
+def study_document(study: Study) -> dict[str, Any]:
+    return {
+        "study": study.name,
+        "title": study.title,
+        "question": study.question,
+        "source": study.source,
+        "claims": list(study.claims),
+        "arms": list(study.arms),
+        "cost": {name: preset.cost for name, preset in study.presets.items()},
+        "parameters": {name: field.description for name, field in study.model.model_fields.items()},
+        "settings": study.settings,
+    }
+
+
+def print_forecast(console: Console, forecast: Forecast) -> None:
+    rows = [[str(cell) for cell in row.values()] for row in forecast.rows()]
+    _print_rows(console, forecast.summary, ["arm", "compute", "reuse", "reason"], rows)
+
+
+def forecast_document(forecast: Forecast) -> dict[str, Any]:
+    plan = forecast.plan
+    return {
+        "study": plan.study.name,
+        "preset": plan.request.preset,
+        "compute": forecast.compute,
+        "reuse": forecast.reuse,
+        "seconds": forecast.seconds,
+        "arms": forecast.rows(),
+    }
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    manifest = run.manifest
+    return {
+        **{key: getattr(manifest, key) for key in ("id", "name", "study", "preset", "set", "point", "arms", "status")},
+        "seeds": manifest.seeds_used,
+        "first_seed": manifest.first_seed,
+        "whole": manifest.whole,
+        "verdicts": run.known_counts,
+        "started": manifest.started,
+        "units": len(manifest.units),
+        "bytes": run.store.size(unit.key for unit in manifest.units),
+    }
+
+
+def print_runs(console: Console, runs: Sequence[Run]) -> None:
+    columns = ["run", "name", "study", "preset and request", "seeds", "status", "verdicts", "date", "size"]
+    rows = []
+    for run in runs:
+        manifest = run.manifest
+        counts = " ".join(f"{MARKS[verdict]}{count}" for verdict, count in run.known_counts.items())
+        request = manifest.model_copy(update={"seeds": None, "first_seed": 0}).request_words
+        asked = " ".join(part for part in (manifest.preset, request) if part)
+        date = manifest.started[:16].replace("T", " ")
+        used = size(run.store.size(unit.key for unit in manifest.units))
+        rows.append(
+            [run.id, manifest.name, manifest.study, asked, _seed_range(run), manifest.status, counts, date, used]
+        )
+    _print_rows(console, "", columns, rows, least=140)
+
+
+def _seed_range(run: Run) -> str:
+    first, count = run.manifest.first_seed, run.manifest.seeds_used
+    return f"{count}" if not first else f"{first}–{first + count - 1}"
+
+
+def print_comparison(console: Console, found: Comparison) -> None:
+    """Two runs side by side: what differs in what they were, then what came out differently."""
+    for letter, run in (("A", found.a), ("B", found.b)):
+        console.print(f"{letter}: {run.id}, {run.manifest.heading}", markup=False)
+    facts = {
+        **found.request,
+        **{f"parameter {name}": pair for name, pair in found.parameters.items()},
+        **found.machines,
+    }
+    if facts:
+        rows = [[name, _brief(a), _brief(b)] for name, (a, b) in facts.items()]
+        _print_rows(console, "what differs", ["", "A", "B"], rows)
+    for arm, files in found.code.items():
+        which = ", ".join(f"`{name}`" for name in files) or "files that are not recorded"
+        console.print(f"the code of arm '{arm}' differs in {which}", markup=False)
+    for title, changes in (("verdicts that turned", found.turned), ("estimates that moved", found.moved)):
+        if changes:
+            rows = [[change.id, _side(change, 0), _side(change, 1), _statement(change)] for change in changes]
+            _print_rows(console, title, ["claim", "A", "B", "statement"], rows)
+    same = len(found.claims) - len(found.turned) - len(found.moved)
+    console.print(
+        f"{len(found.turned)} verdicts turned, {len(found.moved)} estimates moved, {same} claims are the same."
+    )
+
+
+def comparison_document(found: Comparison) -> dict[str, Any]:
+    def side(finding: Finding | None) -> dict[str, Any] | None:
+        return finding.row() if finding else None
+
+    return {
+        "a": found.a.id,
+        "b": found.b.id,
+        "request": found.request,
+        "parameters": found.parameters,
+        "code": found.code,
+        "machines": found.machines,
+        "turned": [{"id": c.id, "a": side(c.before), "b": side(c.after)} for c in found.turned],
+        "moved": [{"id": c.id, "a": side(c.before), "b": side(c.after)} for c in found.moved],
+        "same": len(found.claims) - len(found.turned) - len(found.moved),
+    }
+
+
+def _side(change: Change, which: int) -> str:
+    finding = (change.before, change.after)[which]
+    if finding is None:
+        return "absent"
+    judged = finding.judgement
+    measured = f"{number(judged.estimate)} {interval(judged.low, judged.high)}"
+    return f"{MARKS[judged.verdict]} {judged.verdict} {measured}".strip()
+
+
+def _statement(change: Change) -> str:
+    finding = change.after or change.before
+    return finding.claim.statement if finding else ""
+
+
+def _print_rows(
+    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, least: int = _TABLE
+) -> None:
+    """A table, or below ``least`` columns a paragraph per row: the first cell, then the others with their names."""
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    if title:
+        console.print(Text(title, style="italic"))
+    natural = console.measure(table, options=console.options.update(max_width=100_000)).maximum
+    if console.width >= least or natural <= console.width:
+        console.print(table)
+        return
+    for row in rows:
+        console.print(Text(row[0], style="bold"))
+        cells = [f"{name}: {cell}" for name, cell in zip(columns[1:], row[1:], strict=True) if cell]
+        for cell in cells:
+            _paragraph(console, cell, 4)
+
+
+def _paragraph(console: Console, text: str, indent: int, style: str = "") -> None:
+    blank = " " * indent
+    wrapped = textwrap.wrap(text, max(20, console.width - indent), break_long_words=True)
+    for line in wrapped:
+        console.print(Text(blank + line, style=style), soft_wrap=True)
+
+
+def _brief(value: object) -> str:
+    return ", ".join(_brief(part) for part in value) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _criterion(judgement: Judgement) -> str:
+    words = judgement.error or judgement.reason
+    if judgement.criterion and words:
+        return f"{judgement.criterion} ({words})"
+    return judgement.criterion or words
+
+
+def number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4g}"
+
+
+def interval(low: float, high: float) -> str:
+    return "" if math.isnan(low) or math.isnan(high) else f"[{low:.4g}, {high:.4g}]"
+
+
+def count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def size(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.0f} KiB"
