@@ -55,15 +55,17 @@ class Seeds(Sequence[int]):
     def permutation(self, name: str, n: int) -> Tensor:
         return self.draw(name, lambda g: torch.randperm(n, generator=g))
 
-    def batches(self, name: str, n: int, batch: int, steps: int) -> Iterator[Tensor]:
-        """``steps`` index tensors of shape (seeds, batch): epochs of shuffled indices, each seed with its own order."""
+    def batches(self, name: str, n: int, batch: int, steps: int, *, start: int = 0) -> Iterator[Tensor]:
+        """``steps`` index tensors of shape (seeds, batch): epochs of shuffled indices, each seed with its own order.
+        With ``start`` the first so many are left out, for a unit that goes on from a checkpoint."""
         if batch > n:
             raise ValueError(f"a batch of {batch} cannot be drawn from {n} samples")
         generators = [stream(seed, name) for seed in self.values]
         order, at = None, n
-        for _ in range(steps):
+        for step in range(steps):
             if order is None or at + batch > n:
                 order = torch.stack([torch.randperm(n, generator=g) for g in generators]).to(self.device)
                 at = 0
-            yield order[:, at : at + batch]
+            if step >= start:
+                yield order[:, at : at + batch]
             at += batch
