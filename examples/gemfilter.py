@@ -9,7 +9,7 @@ import importlib.util
 import torch
 
 if importlib.util.find_spec("transformers") is None:
-    raise SystemExit(print("this example needs transformers: pip install 'assay[llm]'"))
+    raise SystemExit(print("this example needs transformers: pip install 'assay-lab[llm]'"))
 
 from assay.methods.gemfilter import GemFilter, load_model, needle_prompt
 from assay.methods.gemfilter.models import wheel_file

@@ -109,7 +109,7 @@ def test_the_coin_study_of_the_guide_is_the_tested_one(folder):
 
 
 def test_the_arm_of_the_guide_is_planned_and_runs(tmp_path):
-    (code,) = blocks(ROOT / "docs/write_your_own_study.md", "python")
+    code = blocks(ROOT / "docs/write_your_own_study.md", "python")[0]
     (tmp_path / "studies/widths").mkdir(parents=True)
     (tmp_path / "studies/widths/study.py").write_text(code)
     words = ["run", "widths", "--studies", "studies", "--preset", "smoke", "--json"]

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.lab import discovery, runner
-from assay.lab.plan import Request, make_plan
-from assay.lab.store import Store
+from assay import lab
 from assay.report import site as report
 
 HERE = Path(__file__).parent
@@ -17,20 +15,11 @@ COIN = HERE.parent / "lab" / "outside"
 GALLERY = HERE / "outside"
 
 
-class Silent:
-    def start(self, total): ...
-    def latest(self, label, metric, value): ...
-    def done(self, unit, *, stored, seconds): ...
-    def say(self, sentence): ...
-
-
-def stored_run(outside: Path, name: str, runs: Path, **request):
-    """Run a study and give what the report takes: (study, store, manifest)."""
-    study, store = discovery.find(name, str(outside)), Store(runs, name)
-    options = runner.Options(jobs=1, outside=str(outside))
-    result = runner.run(make_plan(study, Request(**request)), store, options, Silent())
-    assert not result.failures
-    return study, store, store.manifest(result.manifest["id"])
+def stored_run(outside: Path, name: str, runs: Path, **request) -> lab.Run:
+    """Run a study and give what the report takes."""
+    run = lab.run(name, jobs=1, runs=runs, studies=outside, **request)
+    assert not run.manifest.failures
+    return lab.open_run(name, run.id, runs=runs, studies=outside)
 
 
 @dataclass
@@ -48,7 +37,7 @@ def site(tmp_path_factory):
     made = Site(base / "deep" / "report")
     chosen = [
         stored_run(COIN, "coin", base / "runs", preset="smoke"),
-        stored_run(GALLERY, "gallery", base / "runs", overrides={"level": "0.4", "small.size": "2"}),
+        stored_run(GALLERY, "gallery", base / "runs", set={"level": "0.4", "small.size": "2"}),
     ]
     index = report.write(chosen, made.folder, formats=("svg", "png", "pdf"), say=made.said.append)
     assert index == made.folder / "index.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ from html.parser import HTMLParser
 import altair as alt
 import pytest
 
-from assay.lab import UserError, discovery, results
+from assay.lab import UserError
 from assay.report import overview
 from assay.report import page as pages
 from assay.report import site as report
@@ -197,28 +198,23 @@ def test_a_bug_in_a_figure_is_named_and_spares_the_rest(tmp_path, run_study, coi
 
 
 def test_a_run_with_units_missing_says_so(tmp_path, run_study, coin_folder):
-    study, store, manifest = run_study(coin_folder.parent, "coin", tmp_path / "runs", preset="smoke")
-    store.discard(manifest["units"][0]["key"])
-    report.write([(study, store, manifest)], tmp_path / "out", formats=(), say=print)
+    run = run_study(coin_folder.parent, "coin", tmp_path / "runs", preset="smoke")
+    run.store.discard(run.manifest.units[0].key)
+    report.write([run], tmp_path / "out", formats=(), say=print)
     text = (tmp_path / "out" / "coin.html").read_text()
     assert "1 of 2 units of this run are not stored" in text
 
 
 def test_the_command_that_makes_a_run_again_has_what_was_given(tmp_path, run_study, coin_folder):
     def command(**request):
-        study, _, manifest = run_study(coin_folder.parent, "coin", tmp_path / "runs", preset="smoke", **request)
-        return overview.command(study, manifest), manifest
+        run = run_study(coin_folder.parent, "coin", tmp_path / "runs", preset="smoke", **request)
+        return overview.command(run.study, run.manifest)
 
     start = "assay run coin --preset smoke"
-    plain, manifest = command()
-    assert plain == start
-    assert command(seeds=4)[0] == f"{start} --seeds 4"  # also where it is the preset's own number
-    assert command(seeds=5, arms="+tossed")[0] == f"{start} --seeds 5 --arms +tossed"
-    # Manifests from before these were kept: the seeds in use, and no word on the arms.
-    study = discovery.find("coin", str(coin_folder.parent))
-    old = {key: value for key, value in manifest.items() if key not in ("preset_seeds", "asked_arms")}
-    assert overview.command(study, {**old, "seeds": 4}) == start
-    assert overview.command(study, {**old, "seeds": 6}) == f"{start} --seeds 6"
+    assert command() == start
+    assert command(seeds=4) == f"{start} --seeds 4"  # also where it is the preset's own number
+    assert command(seeds=5, arms="+tossed") == f"{start} --seeds 5 --arms +tossed"
+    assert command(point={"setting": "few"}, first_seed=7) == f"{start} --point setting=few --first-seed 7"
 
 
 def test_changed_parameters_are_noticed_and_resolved_ones_are_not(tmp_path, run_study, coin_folder):
@@ -232,18 +228,22 @@ def test_changed_parameters_are_noticed_and_resolved_ones_are_not(tmp_path, run_
     )
     text = path.read_text().replace("\n\n\nstudy = ", f"\n{field}{validator}\n\nstudy = ")
     path.write_text(text.replace("from pydantic", "import os\n\nimport pydantic\nfrom pydantic", 1))
+
+    def edited(run, **update):
+        return dataclasses.replace(run, manifest=run.manifest.model_copy(update=update))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COIN_IMAGES", "mnist")
-        study, store, manifest = run_study(studies, "coin", tmp_path / "runs", preset="smoke")
-        assert manifest["params"]["images"] == "mnist"
+        run = run_study(studies, "coin", tmp_path / "runs", preset="smoke")
+        assert run.manifest.params["images"] == "mnist"
         patch.setenv("COIN_IMAGES", "digits")
-        assert pages._notices(study, store, manifest) == []
-        assert results.load(store, study, manifest).params.images == "mnist"
+        assert pages._notices(run) == []
+        assert run.results.params.images == "mnist"
         for changed in ({"tosses": 401}, {"depth": 3}):
-            (notice,) = pages._notices(study, store, {**manifest, "params": {**manifest["params"], **changed}})
+            (notice,) = pages._notices(edited(run, params={**run.manifest.params, **changed}))
             assert "parameters have changed" in notice
-        renamed = {**manifest, "set": {"depth": "3"}, "params": {**manifest["params"], "depth": 3}}
-        (notice,) = pages._notices(study, store, renamed)
+        renamed = edited(run, set={"depth": "3"}, params={**run.manifest.params, "depth": 3})
+        (notice,) = pages._notices(renamed)
         assert "parameters have changed" in notice
-        report.write([(study, store, renamed)], tmp_path / "out", formats=(), say=print)
+        report.write([renamed], tmp_path / "out", formats=(), say=print)
     assert "no longer a parameter of the study" in (tmp_path / "out" / "coin.html").read_text()

@@ -10,6 +10,7 @@ import polars as pl
 from markupsafe import Markup
 
 from assay.lab import Measurements, NotMeasured
+from assay.lab.errors import position_of
 from assay.lab.study import Exhibit, Study
 
 from . import charts, theme
@@ -113,7 +114,7 @@ def _missing(exhibit: Exhibit, error: Exception) -> tuple[str, str, str, str, Ex
     if isinstance(error, NotMeasured):
         return exhibit.name, title(exhibit.name), exhibit.caption, f"not drawn: {error}", None
     lines = str(error).strip().splitlines() or [""]
-    note = f"not drawn, because of an error in the study: {type(error).__name__}: {lines[0]}"
+    note = f"not drawn, because of an error in the study: {type(error).__name__}: {lines[0]}{position_of(error)}"
     return exhibit.name, title(exhibit.name), exhibit.caption, note, error
 
 

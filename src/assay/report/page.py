@@ -6,14 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 from markupsafe import Markup
 
-from assay.lab import Finding, Study, UserError, results
-from assay.lab.claims import Verdict
-from assay.lab.console import MARKS
-from assay.lab.store import Store
+from assay.lab import Finding, Manifest, Run, Study
+from assay.lab.stored import MARKS
+from assay.lab.verdicts import Verdict
 
 from . import exhibits, intervals, overview
 from .folder import Folder
@@ -53,7 +52,7 @@ class Tally:
 @dataclass(frozen=True)
 class Page:
     study: Study
-    manifest: dict[str, Any]
+    manifest: Manifest
     file: str
     claims: list[Row]
     controls: list[Row]
@@ -73,16 +72,17 @@ class Page:
 
     @property
     def smoke(self) -> bool:
-        return bool(self.manifest["preset"] == "smoke")
+        return self.manifest.preset == "smoke"
 
     @property
     def broken(self) -> list[exhibits.Shown]:
         return [shown for shown in (*self.figures, *self.tables) if shown.error is not None]
 
 
-def assemble(study: Study, store: Store, manifest: dict[str, Any], folder: Folder, formats: Iterable[str]) -> Page:
-    measurements = results.load(store, study, manifest)
-    found = study.judge(measurements, preset=manifest["preset"], overrides=manifest["set"])
+def assemble(run: Run, folder: Folder, formats: Iterable[str]) -> Page:
+    study, manifest, measurements = run.study, run.manifest, run.results
+    # Judged here and not read back: the drawings need the criterion itself, not its words.
+    found = study.judge(measurements, manifest)
     rows = [_row(finding) for finding in found]
     return Page(
         study=study,
@@ -90,7 +90,7 @@ def assemble(study: Study, store: Store, manifest: dict[str, Any], folder: Folde
         file=f"{slug(study.name)}.html",
         claims=[row for row in rows if not row.finding.claim.control],
         controls=[row for row in rows if row.finding.claim.control],
-        notices=_notices(study, store, manifest),
+        notices=[*_notices(run), *_broken(found)],
         facts=_facts(manifest),
         figures=exhibits.figures(study, measurements, folder, formats),
         tables=exhibits.tables(study, measurements, folder),
@@ -105,7 +105,7 @@ def assemble(study: Study, store: Store, manifest: dict[str, Any], folder: Folde
 def tally(rows: Iterable[Row]) -> list[Tally]:
     """How many of each verdict, the absent ones left out."""
     counts = Counter(row.finding.judgement.verdict for row in rows)
-    return [Tally(v, _kind(v), MARKS[v][0], counts[v]) for v in VERDICTS if counts[v]]  # type: ignore[index]
+    return [Tally(v, _kind(v), MARKS[v], counts[v]) for v in VERDICTS if counts[v]]  # type: ignore[index]
 
 
 def _row(finding: Finding) -> Row:
@@ -114,7 +114,7 @@ def _row(finding: Finding) -> Row:
     return Row(
         finding,
         f"claim-{slug(claim.id)}",
-        MARKS[judgement.verdict][0],
+        MARKS[judgement.verdict],
         _kind(judgement.verdict),
         intervals.draw(judgement),
         intervals.words(judgement),
@@ -135,38 +135,29 @@ def _kind(verdict: str) -> str:
     return verdict.replace(" ", "-")
 
 
-def _facts(manifest: dict[str, Any]) -> str:
-    count = results.seeds_used(manifest)
+def _facts(manifest: Manifest) -> str:
+    count = manifest.seeds_used
     seeds = f"{count} seed{'' if count == 1 else 's'}"
-    parts = [results.preset_words(manifest), seeds, manifest["device"]]
-    parts.append(date(manifest["started"]))
-    if manifest.get("seconds") is not None:
-        parts.append(duration(manifest["seconds"]))
+    parts = [manifest.preset_words, seeds, manifest.device]
+    parts.append(date(manifest.started))
+    if manifest.seconds is not None:
+        parts.append(duration(manifest.seconds))
     return " · ".join(parts)
 
 
-def _parameters_changed(study: Study, manifest: dict[str, Any]) -> bool:
-    """Whether the same command would now run with other parameters. What is 'auto' was resolved by the machine that
-    ran it, and another machine's answer is no change of the study."""
-    ran, asked = manifest["params"], manifest["set"]
-    defaults = {name: field.default for name, field in study.model.model_fields.items()}
-    try:
-        given = {**defaults, **study.preset(manifest["preset"]).values, **asked}
-        resolved = {name: ran[name] for name, value in given.items() if value == "auto" and name in ran}
-        return bool(ran != study.resolve(manifest["preset"], {**asked, **resolved}).model_dump(mode="json"))
-    except UserError:  # a parameter was renamed or no longer takes the value
-        return True
+def _broken(found: Iterable[Finding]) -> list[str]:
+    return [f"Claim {f.claim.id} could not be judged: {f.judgement.error}" for f in found if f.judgement.error]
 
 
-def _notices(study: Study, store: Store, manifest: dict[str, Any]) -> list[str]:
+def _notices(run: Run) -> list[str]:
     """What a reader must know before trusting the page."""
-    notices = []
-    if missing := results.incomplete(store, manifest):
-        total = len(manifest["units"])
+    notices, manifest = [], run.manifest
+    if missing := run.missing:
+        total = len(manifest.units)
         notices.append(f"{missing} of {total} units of this run are not stored, so claims and figures may lack them.")
-    notices += [f"{failure['unit']} failed: {failure['error']}" for failure in manifest.get("failures", [])]
-    if _parameters_changed(study, manifest):
+    notices += [f"{failure.unit} failed: {failure.error}" for failure in manifest.failures]
+    if run.parameters_changed:
         notices.append("The study's parameters have changed since this run; run it again before quoting it.")
-    elif results.code_changed(study, manifest):
+    elif run.code_changed:
         notices.append("The study's code has changed since this run; run it again before quoting it.")
     return notices

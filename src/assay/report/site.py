@@ -11,8 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from assay.lab import Study, UserError
-from assay.lab.store import Store
+from assay.lab import Run, UserError
 
 from . import charts, exhibits
 from .folder import Folder
@@ -38,7 +37,7 @@ def parse_formats(text: str) -> tuple[str, ...]:
 
 
 def write(
-    chosen: list[tuple[Study, Store, dict[str, Any]]],
+    chosen: Iterable[Run],
     out: Path,
     *,
     formats: tuple[str, ...],
@@ -48,11 +47,11 @@ def write(
     folder = Folder(out)
     folder.prepare()
     pages: list[Page] = []
-    for study, store, manifest in {run[0].name: run for run in chosen}.values():
-        page = assemble(study, store, manifest, folder, formats)
+    for run in {run.manifest.study: run for run in chosen}.values():
+        page = assemble(run, folder, formats)
         folder.save(page.file, _render("study.html", page=page, bundle=_bundle(page), script=_asset("charts.js")))
         for sentence in _remarks(page):
-            say(f"{study.name}: {sentence}")
+            say(f"{page.study.name}: {sentence}")
         pages.append(page)
     folder.save("index.html", _render("index.html", pages=pages))
     index = out / "index.html"
