@@ -276,8 +276,8 @@ def test_each_stored_unit_is_verified_once_per_run(workshop, monkeypatch):
     from assay.lab import store as module
 
     workshop.run()
-    seen, genuine = [], module._verified
-    monkeypatch.setattr(module, "_verified", lambda folder: (seen.append(folder.name), genuine(folder))[1])
+    seen, genuine = [], module.verify
+    monkeypatch.setattr(module, "verify", lambda folder: (seen.append(folder.name), genuine(folder))[1])
     workshop.run()
     assert workshop.last.claims.counts
     assert workshop.last.measurements.height

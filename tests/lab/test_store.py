@@ -110,14 +110,14 @@ def test_a_missing_unit_cannot_be_read(store):
 def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(full, monkeypatch, failing):
     from assay.lab import store as module
 
-    genuine = module._write
+    genuine = module.write_through
 
     def broken(path, content):
         genuine(path, content[: len(content) // 2] if path.name == failing else content)
         if path.name == failing:
             raise OSError("no space left on device")
 
-    monkeypatch.setattr(module, "_write", broken)
+    monkeypatch.setattr(module, "write_through", broken)
     for key in (KEY, "another"):
         with pytest.raises(UserError, match=rf"cannot write .*{key}: no space"):
             full.write(key, payload(0.2))
@@ -258,10 +258,10 @@ def test_verdicts_are_kept_sealed(store):
 
 
 def test_a_unit_is_checked_once_and_again_when_it_was_written(full, monkeypatch):
-    from assay.lab import store as module
+    from assay.lab import files as module
 
-    seen, genuine = [], module._sha
-    monkeypatch.setattr(module, "_sha", lambda content: (seen.append(len(content)), genuine(content))[1])
+    seen, genuine = [], module.sha
+    monkeypatch.setattr(module, "sha", lambda content: (seen.append(len(content)), genuine(content))[1])
     fresh = Store(full.runs, full.study)
     assert fresh.has(KEY)
     once = len(seen)

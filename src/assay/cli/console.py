@@ -20,8 +20,8 @@ from assay.lab.events import Advanced, Event, Measured, Said, Started, UnitDone
 from assay.lab.stored import MARKS, Findings, Run
 
 if TYPE_CHECKING:
-    from assay.lab.api import Forecast
     from assay.lab.comparison import Change, Comparison
+    from assay.lab.forecast import Forecast
     from assay.lab.outline import Outline
     from assay.lab.study import Study
     from assay.lab.verdicts import Finding, Judgement

@@ -8,7 +8,6 @@ from assay._lazy import offer
 
 if TYPE_CHECKING:
     from .api import (
-        Forecast,
         claims,
         compare,
         find_run,
@@ -26,12 +25,14 @@ if TYPE_CHECKING:
     from .comparison import Comparison
     from .errors import AmbiguousQuery, BrokenQuery, NotMeasured, UserError
     from .events import Advanced, Event, Finished, Measured, Said, Started, UnitDone
+    from .forecast import Forecast
     from .manifest import Manifest
-    from .measurements import Every, Measurements, Values, combine, farthest_from, pick, pool
+    from .measurements import Measurements
     from .params import Params, Preset
     from .recorder import Recorder
     from .stored import Findings, Run
     from .study import Arm, Study
+    from .values import Every, Values, combine, farthest_from, pick, pool
     from .verdicts import Claim, Finding, Judgement, Region
 
 __all__ = [

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ from .comparison import Comparison
 from .comparison import compare as _compare
 from .errors import UserError, unknown
 from .events import Listener, nobody
+from .forecast import Forecast
 from .store import Store
 from .stored import Findings, Run
 
@@ -22,53 +21,6 @@ if TYPE_CHECKING:
     from .outline import Outline
     from .planning import Plan, Request
     from .study import Study
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What a run would compute and what it would reuse, and why; nothing has been done yet."""
-
-    plan: Plan
-    reasons: Mapping[str, str]
-    seconds: float | None
-
-    @property
-    def compute(self) -> int:
-        return len(self.plan.to_compute)
-
-    @property
-    def reuse(self) -> int:
-        return len(self.plan.to_reuse)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per arm: how many units are computed and reused, and the reason."""
-        found = []
-        for arm in dict.fromkeys(unit.arm for unit in self.plan.units):
-            wanted = [unit for unit in self.plan.to_compute if unit.arm == arm]
-            kept = [unit for unit in self.plan.to_reuse if unit.arm == arm]
-            why = self.reasons.get(arm, "everything is stored")
-            found.append({"arm": arm, "compute": len(wanted), "reuse": len(kept), "reason": why})
-        skipped = self.plan.skipped.items()
-        return found + [{"arm": arm, "compute": 0, "reuse": 0, "reason": f"left out: {why}"} for arm, why in skipped]
-
-    def __repr__(self) -> str:
-        lines = [f"  {r['arm']}: {r['compute']} to compute, {r['reuse']} stored; {r['reason']}" for r in self.rows()]
-        return "\n".join([self.summary, *lines])
-
-    @property
-    def summary(self) -> str:
-        """One sentence: how much there is to do, and about how long it takes."""
-        about = f", about {duration(self.seconds)} of computing" if self.seconds is not None and self.compute else ""
-        name = self.plan.study.name
-        return f"{name}: {self.compute} units to compute{about}, {self.reuse} stored"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row.values()) + "</tr>"
-            for row in self.rows()
-        )
-        head = "".join(f"<th>{name}</th>" for name in ("arm", "compute", "reuse", "reason"))
-        return f"<table><caption>{html.escape(self.summary)}</caption><tr>{head}</tr>{rows}</table>"
 
 
 def run(
@@ -329,12 +281,6 @@ def studies_folder(given: str | Path | None) -> str | None:
             is_file = Path(folder).exists()
             raise UserError(f"the studies folder {folder} {'is a file' if is_file else 'does not exist'}")
     return os.pathsep.join(str(Path(folder).resolve()) for folder in folders) or None
-
-
-def duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _newest(store: Store, preset: str | None, outside: str | None) -> tuple[Run | None, Run | None]:

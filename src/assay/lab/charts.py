@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from .measurements import Values
+from .values import Values
 from .verdicts import student
 
 

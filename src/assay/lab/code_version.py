@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import UserError, plain, position
-from .source import Alias, Library, Parsed, Reference, Statement, sees_all
+from .library import Library
+from .source import Alias, Parsed, Reference, Statement, sees_all
 
 if TYPE_CHECKING:
     from .study import Study

@@ -17,8 +17,8 @@ from types import ModuleType
 
 from .code_version import ArmCode, arm_codes, check_arm_places, study_sources
 from .errors import UserError, position_of, unknown
+from .library import Library
 from .outline import Outline, fingerprint, judging_mark, remember, remembered
-from .source import Library
 from .study import Study
 
 ENTRY_POINT = "assay.studies"

@@ -14,7 +14,8 @@ from typing import Any
 import assay
 
 from .code_version import installed_versions, study_sources
-from .source import Library, parse
+from .library import Library
+from .source import parse
 from .study import Study
 
 _IMPORTS = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*(?:[ \t]*,[ \t]*[A-Za-z_][\w.]*)*)", re.MULTILINE)

@@ -12,10 +12,11 @@ import polars as pl
 
 from .discovery import codes_of
 from .errors import NotMeasured, UserError
+from .files import DamagedUnit
 from .manifest import Manifest, ManifestUnit
 from .measurements import Measurements
 from .params import Params, build
-from .store import DamagedUnit, Store
+from .store import Store
 from .study import Study
 from .verdicts import Finding
 

@@ -27,10 +27,11 @@ from .backends import (
 )
 from .events import Advanced, Event, Finished, Listener, Measured, Said, Started, UnitDone
 from .execute import Outcome, Place, environment, execute, execute_in_worker
+from .files import DamagedUnit
 from .manifest import Failure, Manifest, ManifestUnit, check_run_name
 from .planning import Plan, Unit
 from .reasons import NOTHING_YET, reasons
-from .store import DamagedUnit, Lock, Store
+from .store import Lock, Store
 
 # Starting workers costs a few seconds of importing torch each; a plan cheaper than this runs in process.
 _WORTH_WORKERS = 30.0

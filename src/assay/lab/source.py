@@ -1,17 +1,14 @@
-"""Source read as text: where a module lies, what its statements bind, and what they refer to. Nothing is imported."""
+"""Source read as text: what a module's statements bind, and what they refer to. Nothing is imported."""
 
 from __future__ import annotations
 
 import ast
 import copy
 import hashlib
-import importlib.util
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TypeGuard
 
 Reference = tuple[str, ...]  # ("learners", "toss") for learners.toss
@@ -328,100 +325,3 @@ def _dump(tree: ast.AST) -> str:
 
 def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-class Library:
-    """The modules that can be found from here, read as they are now. Made for one question and then thrown away, so
-    that no edit is missed."""
-
-    def __init__(self, own: tuple[str, ...]) -> None:
-        self._own = own  # packages whose source counts wherever it lies
-        self._paths: dict[str, Path | None] = {}
-        self._parsed: dict[str, Parsed] = {}
-        self._roots: dict[str, tuple[tuple[Path, ...], bool]] = {}
-
-    def opaque(self, root: str) -> Path | None:
-        """The file of a package of one's own that cannot be read as source: compiled, or in an archive."""
-        try:
-            spec = importlib.util.find_spec(root)
-        except (ValueError, ImportError):
-            return None
-        origin = Path(spec.origin) if spec is not None and spec.origin else None
-        if origin is None or spec is None or _is_standard(origin) or self.is_installed(root):
-            return None
-        return next((path for path in (origin, *origin.parents) if path.is_file()), None)
-
-    def path(self, module: str) -> Path | None:
-        """The file of a module whose source is local: this package, a study's, an editable install, PYTHONPATH."""
-        if module not in self._paths:
-            self._paths[module] = self._find(module)
-        return self._paths[module]
-
-    def parsed(self, module: str) -> Parsed:
-        if module not in self._parsed:
-            path = self.path(module)
-            assert path is not None
-            self._parsed[module] = parse(path.read_bytes())
-        return self._parsed[module]
-
-    def is_installed(self, root: str) -> bool:
-        """Whether a top-level package lies among the installed ones and so counts by its version."""
-        return self._root(root)[1]
-
-    def absolute(self, module: str, alias: Alias) -> str:
-        """The full name of the module that an import in ``module`` names."""
-        if not alias.level:
-            return alias.module
-        path = self.path(module)
-        package = module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
-        parts = package.split(".")
-        return ".".join(part for part in (*parts[: len(parts) - alias.level + 1], alias.module) if part)
-
-    def _find(self, module: str) -> Path | None:
-        root, _, rest = module.partition(".")
-        folders, installed = self._root(root)
-        if installed and root not in self._own:
-            return None
-        for folder in folders:
-            if folder.is_file():
-                if not rest:
-                    return folder
-                continue
-            path = folder.joinpath(*rest.split(".")) if rest else folder
-            found = next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
-            if found is not None and (rest or found.name == "__init__.py"):
-                return found
-        return None
-
-    def _root(self, root: str) -> tuple[tuple[Path, ...], bool]:
-        """Where a top-level module lies, and whether that is a place for installed packages."""
-        if root not in self._roots:
-            self._roots[root] = _locate(root)
-        return self._roots[root]
-
-
-def _locate(root: str) -> tuple[tuple[Path, ...], bool]:
-    try:
-        spec = importlib.util.find_spec(root)
-    except (ValueError, ImportError):  # a package made by hand has no specification
-        spec = None
-        loaded = getattr(sys.modules.get(root), "__path__", ())
-        return tuple(Path(place) for place in loaded), False
-    if spec is None:
-        return (), False
-    places = tuple(Path(place) for place in spec.submodule_search_locations or ())
-    if not places and spec.origin and spec.origin.endswith(".py"):
-        places = (Path(spec.origin),)
-    installed = any({"site-packages", "dist-packages"} & set(place.parts) for place in places)
-    if not places or (not installed and any(map(_is_standard, places))):
-        # Compiled modules that lie beside installed packages count by version; Python's own do not count.
-        origin = spec.origin or ""
-        return (), "site-packages" in origin or "dist-packages" in origin
-    return places, installed
-
-
-def _is_standard(path: Path) -> bool:
-    """Whether a file is Python's own."""
-    folders = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "platstdlib")]
-    installed = {"site-packages", "dist-packages"} & set(path.parts)
-    return not installed and any(path.is_relative_to(folder) for folder in folders)

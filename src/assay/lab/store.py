@@ -23,13 +23,27 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import UserError, unknown
+from .files import (
+    SUMS,
+    DamagedUnit,
+    alive,
+    content_of,
+    json_bytes,
+    one_sentence,
+    sealed,
+    signature,
+    sums,
+    unsealed,
+    verify,
+    write_through,
+)
 from .manifest import Manifest
 
 if TYPE_CHECKING:
@@ -37,13 +51,8 @@ if TYPE_CHECKING:
     import polars as pl
     from filelock import BaseFileLock
 
-_SUMS = "SHA256SUMS"
 _FORGOTTEN = 30 * 24 * 3600.0  # seconds after which a checkpoint that nobody went on from is removed
 _KEY = re.compile(r"([0-9a-f]{24})(?:\+([0-9a-f]{8}))?\.(\d+)-(\d+)")
-
-
-class DamagedUnit(Exception):
-    """A stored file does not match its checksum or is missing."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Payload:
 
         parquet = io.BytesIO()
         frame.write_parquet(parquet)
-        files = {"measurements.parquet": parquet.getvalue(), "unit.json": _json_bytes(meta)}
+        files = {"measurements.parquet": parquet.getvalue(), "unit.json": json_bytes(meta)}
         if arrays:
             files["arrays.safetensors"] = save_arrays(arrays)
         return cls(files)
@@ -105,7 +114,7 @@ class Store:
     def prepare(self) -> None:
         """Make the folders; an unwritable place is refused before any work is done."""
         for folder in (self.units, self.manifests, self.progress, self.locks):
-            with _one_sentence("write to the runs folder", folder):
+            with one_sentence("write to the runs folder", folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 probe = folder / f".probe-{secrets.token_hex(4)}"
                 probe.touch()
@@ -114,7 +123,7 @@ class Store:
     def has(self, key: str) -> bool:
         """Whether a unit is stored whole. Raises DamagedUnit, naming the file, when it is stored but damaged."""
         folder = self.units / key
-        with _one_sentence("read", folder):
+        with one_sentence("read", folder):
             there = folder.exists()
         if there:
             self._verify(key)
@@ -122,13 +131,13 @@ class Store:
 
     def _verify(self, key: str) -> None:
         folder = self.units / key
-        if self._checked.get(key) != _signature(folder):
-            _verified(folder)
-            self._checked[key] = _signature(folder)
+        if self._checked.get(key) != signature(folder):
+            verify(folder)
+            self._checked[key] = signature(folder)
 
     def ranges(self) -> dict[str, list[StoredRange]]:
         """What is stored, by address, without opening a file."""
-        with _one_sentence("read", self.units):
+        with one_sentence("read", self.units):
             try:
                 names = os.listdir(self.units)
             except (FileNotFoundError, NotADirectoryError):
@@ -162,11 +171,11 @@ class Store:
     def write(self, key: str, payload: Payload) -> None:
         """Store a unit: everything goes to a temporary name, and one rename makes it visible."""
         folder = self.units / f".tmp-{key}~{os.getpid()}-{secrets.token_hex(4)}"
-        with _one_sentence("write", self.units / key):
+        with one_sentence("write", self.units / key):
             folder.mkdir(parents=True)
             try:
-                for name, content in {**payload.files, _SUMS: _sums(payload.files)}.items():
-                    _write(folder / name, content)
+                for name, content in {**payload.files, SUMS: sums(payload.files)}.items():
+                    write_through(folder / name, content)
                 self.discard(key)
                 folder.rename(self.units / key)
             finally:
@@ -175,7 +184,7 @@ class Store:
     def read(self, key: str, *, arrays: bool = False) -> StoredUnit:
         """A unit's contents, checked against their checksums."""
         folder = self.units / key
-        with _one_sentence("read", folder):
+        with one_sentence("read", folder):
             there = folder.exists()
         if not there:
             raise DamagedUnit(f"unit {folder} is missing")
@@ -183,15 +192,15 @@ class Store:
         from safetensors.numpy import load as load_arrays
 
         self._verify(key)
-        frame = pl.read_parquet(_content(folder / "measurements.parquet"))
+        frame = pl.read_parquet(content_of(folder / "measurements.parquet"))
         kept = folder / "arrays.safetensors"
-        stored = load_arrays(_content(kept)) if arrays and kept.exists() else {}
-        return StoredUnit(frame, stored, json.loads(_content(folder / "unit.json")))
+        stored = load_arrays(content_of(kept)) if arrays and kept.exists() else {}
+        return StoredUnit(frame, stored, json.loads(content_of(folder / "unit.json")))
 
     def discard(self, key: str) -> None:
         """Take a unit away (it was damaged). It disappears at once, by rename, and is removed afterwards."""
         folder = self.units / key
-        with _one_sentence("take away", folder):
+        with one_sentence("take away", folder):
             if folder.exists():
                 doomed = self.units / f".tmp-old-{key}~{secrets.token_hex(4)}"
                 folder.rename(doomed)
@@ -201,7 +210,7 @@ class Store:
         """The unit's lock, or None while another run holds it. The kernel frees it when its holder dies."""
         from filelock import FileLock, Timeout
 
-        with _one_sentence("lock", self.locks / key):
+        with one_sentence("lock", self.locks / key):
             lock = FileLock(self.locks / key, thread_local=False)
             try:
                 lock.acquire(blocking=wait)
@@ -227,8 +236,8 @@ class Store:
                     shutil.rmtree(folder, ignore_errors=True)
         for path in self.manifests.glob(".tmp-*"):
             writer = path.name.rpartition("-")[2]
-            if writer.isdecimal() and not _alive(int(writer)):
-                with _one_sentence("remove", path):
+            if writer.isdecimal() and not alive(int(writer)):
+                with one_sentence("remove", path):
                     path.unlink(missing_ok=True)
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -236,14 +245,14 @@ class Store:
 
     def _write_sealed(self, path: Path, document: dict[str, Any]) -> None:
         temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-        with _one_sentence("write", path):
-            _write(temporary, _sealed(json.loads(_json_bytes(document))))
+        with one_sentence("write", path):
+            write_through(temporary, sealed(json.loads(json_bytes(document))))
             temporary.replace(path)
 
     def manifest_ids(self) -> list[str]:
         """All runs, oldest first."""
         # Not by glob(), to which a folder that may not be read is an empty one.
-        with _one_sentence("read", self.manifests):
+        with one_sentence("read", self.manifests):
             try:
                 names = os.listdir(self.manifests)
             except (FileNotFoundError, NotADirectoryError):
@@ -253,13 +262,13 @@ class Store:
     def manifest(self, run: str) -> Manifest:
         """A run's manifest, by its id or its name."""
         path = self.manifests / f"{run}.json"
-        with _one_sentence("read", path):
+        with one_sentence("read", path):
             if not path.exists():
                 return self._named(run)
-        with _one_sentence("read", self.units):  # else every unit of the run would be a surprise of its own
+        with one_sentence("read", self.units):  # else every unit of the run would be a surprise of its own
             if self.units.exists() and not os.access(self.units, os.R_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        document = _unsealed(path)
+        document = unsealed(path)
         if document is None:
             raise UserError(f"the manifest {path} is damaged; remove it and run the study again")
         return Manifest.read(document, str(path))
@@ -281,20 +290,20 @@ class Store:
         return found
 
     def write_verdicts(self, run: str, document: dict[str, Any]) -> None:
-        with _one_sentence("write to", self.verdicts):
+        with one_sentence("write to", self.verdicts):
             self.verdicts.mkdir(parents=True, exist_ok=True)
         self._write_sealed(self.verdicts / f"{run}.json", document)
 
     def read_verdicts(self, run: str) -> dict[str, Any] | None:
         """What was written of a run's verdicts; None when that is nothing, or damaged."""
-        return _unsealed(self.verdicts / f"{run}.json")
+        return unsealed(self.verdicts / f"{run}.json")
 
     def checksums(self, keys: Iterable[str]) -> str:
         """One hash over the contents of units, each of which is checked. Raises DamagedUnit."""
         digest = hashlib.sha256()
         for key in keys:
             there = self.has(key)
-            digest.update(f"{key}\n".encode() + (_content(self.units / key / _SUMS) if there else b""))
+            digest.update(f"{key}\n".encode() + (content_of(self.units / key / SUMS) if there else b""))
         return digest.hexdigest()
 
     def remove_run(self, run: str) -> int:
@@ -312,7 +321,7 @@ class Store:
                 freed += self.size([unit.key])
                 self.discard(unit.key)
         for path in (self.manifests / f"{doomed.id}.json", self.verdicts / f"{doomed.id}.json"):
-            with _one_sentence("remove", path):
+            with one_sentence("remove", path):
                 freed += path.stat().st_size if path.exists() else 0
                 path.unlink(missing_ok=True)
         return freed
@@ -344,104 +353,3 @@ def locked(lock: Lock | None) -> Iterator[Lock | None]:
     finally:
         if lock is not None:
             lock.release()
-
-
-@contextmanager
-def _one_sentence(action: str, path: Path) -> Iterator[None]:
-    """What the system refuses under the runs folder is the caller's to mend: a full disk, another user's files."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"cannot {action} {path}: {error.strerror or error}") from None
-
-
-def _content(path: Path) -> bytes:
-    """A unit's file. One that may not be read is no damage: computing it again would throw away what is whole."""
-    try:
-        return path.read_bytes()
-    except PermissionError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
-        raise DamagedUnit(f"{path} is missing") from None
-    except OSError as error:
-        raise DamagedUnit(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def _verified(folder: Path) -> None:
-    written = _content(folder / _SUMS)
-    try:
-        lines = written.decode().splitlines()
-    except UnicodeDecodeError:
-        raise DamagedUnit(f"{folder / _SUMS} cannot be read") from None
-    contents: dict[str, bytes] = {}
-    for line in lines:
-        digest, _, name = line.partition("  ")
-        path = folder / name
-        contents[name] = _content(path)
-        if _sha(contents[name]) != digest:
-            raise DamagedUnit(f"{path} does not match its checksum")
-    if not {"measurements.parquet", "unit.json"} <= contents.keys():
-        raise DamagedUnit(f"{folder / _SUMS} does not list every file")
-    if (folder / "arrays.safetensors").exists() and "arrays.safetensors" not in contents:
-        raise DamagedUnit(f"{folder / _SUMS} does not list every file")
-    if written != _sums(contents):
-        raise DamagedUnit(f"{folder / _SUMS} is not as it was written")
-
-
-def _signature(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Names, times and sizes of a unit's files: what has not been written since it was checked is as it was."""
-    try:
-        with os.scandir(folder) as entries:
-            return tuple(sorted((e.name, e.stat().st_mtime_ns, e.stat().st_size) for e in entries))
-    except OSError:
-        return ()
-
-
-def _sums(files: Mapping[str, bytes]) -> bytes:
-    return "".join(f"{_sha(content)}  {name}\n" for name, content in sorted(files.items())).encode()
-
-
-def _sha(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _json_bytes(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, default=str) + "\n").encode()
-
-
-def _sealed(manifest: dict[str, Any]) -> bytes:
-    """A manifest as bytes, with its own checksum in it."""
-    return _json_bytes({**manifest, "sha256": _sha(_json_bytes(manifest))})
-
-
-def _unsealed(path: Path) -> dict[str, Any] | None:
-    """A sealed document; None when it is absent or not as it was written."""
-    with _one_sentence("read", path):
-        try:
-            content = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-    try:
-        loaded: dict[str, Any] = json.loads(content)
-        del loaded["sha256"]
-        whole = content == _sealed(loaded)
-    except (ValueError, KeyError, TypeError):
-        return None
-    return loaded if whole else None
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # it is another user's
-        return True
-    return True
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

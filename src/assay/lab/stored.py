@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from .discovery import find, mark_of
 from .errors import UserError
+from .files import DamagedUnit
 from .manifest import Manifest
-from .store import DamagedUnit, Store
+from .store import Store
 from .verdicts import Finding, finding_of
 
 if TYPE_CHECKING:
