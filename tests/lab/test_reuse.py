@@ -340,3 +340,19 @@ def test_an_override_that_no_chosen_arm_reads_is_refused(workshop):
     with pytest.raises(UserError, match=r"--set scale=2 changes nothing .* the arms that read it are helped"):
         workshop.run(set={"scale": 2}, arms="plain")
     assert workshop.run(set={"scale": 1.0}, arms="plain") == {"plain": 1}  # it is what it was
+
+
+@pytest.mark.parametrize(("before", "after"), [(2**20, 2**22), (2**22, 2**20)])
+def test_another_working_set_loses_no_seed(bench, monkeypatch, before, after):
+    """The size of chunks is no part of an address: what is stored in large ones answers several small ones."""
+    arm = bench.study("choosy").arms["heavy"]
+
+    def run(working_set):
+        monkeypatch.setitem(bench.study("choosy").arms, "heavy", replace(arm, working_set=lambda params: working_set))
+        return bench.run("choosy", arms="heavy", seeds=8)
+
+    first, second = run(before), run(after)
+    assert (second.computed, second.reused) == (0, len(second.manifest.units))
+    assert sorted(seed for unit in second.manifest.units for seed in unit.seeds) == list(range(8))
+    tables = [bench.frame("choosy", result.manifest).sort("seed") for result in (first, second)]
+    assert tables[0].equals(tables[1])

@@ -120,8 +120,9 @@ def make_plan(study: Study, request: Request, store: Store | None = None) -> Pla
             skipped[name] = reason
         else:
             units += mine
-    # A grid may name a point twice; one address is one unit.
-    return Plan(study, request, list({unit.key: unit for unit in units}.values()), skipped, shelf.taken, codes)
+    # A grid may name a point twice, which is one unit; one stored unit may answer several chunks, which are not.
+    once = {(unit.key, unit.takes): unit for unit in units}
+    return Plan(study, request, list(once.values()), skipped, shelf.taken, codes)
 
 
 def refuse_idle_overrides(study: Study, request: Request) -> None:
