@@ -80,10 +80,33 @@ def test_the_lab_knows_no_study(path):
     assert set(within(imports(path), "assay.studies", "assay.report", "assay.apps", "assay.cli")) <= allowed
 
 
-# The lab's side of a study; problem, theory, learners and whatever else lies beside them are science.
-# Claims and figures may fill several rooms (image_claims.py).
-LABS_ROOMS = ("__init__.py", "study.py", "*claims.py", "*figures.py")
-SCIENCE = [path for path in files("studies") if not any(path.match(room) for room in LABS_ROOMS)]
+# The lab's side of a study, and its science.
+LABS_ROOMS = ("__init__.py", "study.py", "params.py", "arms.py", "claims.py", "figures.py")
+SCIENCE_ROOMS = ("problem.py", "theory.py", "learners.py")
+SCIENCE = [path for path in files("studies") if path.name not in LABS_ROOMS]
+
+
+@pytest.mark.parametrize("path", files("studies"), ids=show)
+def test_a_study_and_its_parts_have_the_same_rooms(path):
+    """A file is cut where the science has a joint, and a part is a folder: a reader knows where everything is."""
+    assert path.name in (*LABS_ROOMS, *SCIENCE_ROOMS)
+    assert path.relative_to(PACKAGE).parts[2:][:-1] == () or path.name != "study.py"
+
+
+@pytest.mark.parametrize("path", files("studies"), ids=show)
+def test_no_room_of_a_study_is_glued_on(path):
+    """Imports stand at the top and are there for their names: discovery finds rooms, no module registers another."""
+    tree = ast.parse(path.read_text())
+    kinds = [isinstance(node, (ast.Import, ast.ImportFrom)) for node in tree.body]
+    below = kinds[kinds.index(True) :] if True in kinds else []
+    assert True not in below[below.index(False) :] if False in below else True
+    assert "F401" not in path.read_text()
+
+
+@pytest.mark.parametrize("path", files("studies"), ids=show)
+def test_the_formatter_has_all_of_a_study(path):
+    assert "fmt: skip" not in path.read_text()
+    assert "fmt: off" not in path.read_text()
 
 
 @pytest.mark.parametrize("path", SCIENCE, ids=show)

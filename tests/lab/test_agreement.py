@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from assay.lab.agreement import ROUNDING, Disagreement, disagreements
-from assay.lab.study import Arm
+from assay.lab.registry import Arm
 
 EPS = {dtype: torch.finfo(getattr(torch, dtype)).eps for dtype in ("float32", "float64")}
 

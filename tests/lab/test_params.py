@@ -129,10 +129,10 @@ def test_a_study_needs_all_three_presets():
 
 def test_names_are_registered_once(study):
     study.arm("a")(lambda params, seeds, record: None)
-    with pytest.raises(ValueError, match="already has a arm a"):
+    with pytest.raises(ValueError, match="already has the arm a"):
         study.arm("a")(lambda params, seeds, record: None)
     study.claim("C1", "s", source="s")(lambda m: None)
-    with pytest.raises(ValueError, match="already has a claim C1"):
+    with pytest.raises(ValueError, match="already has the claim C1"):
         study.claim("C1", "s", source="s")(lambda m: None)
     with pytest.raises(ValueError, match="uses the parameter depth"):
         study.arm("b", uses=("depth",))(lambda params, seeds, record: None)

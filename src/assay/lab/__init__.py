@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from .forecast import Forecast
     from .manifest import Manifest
     from .measurements import Measurements
-    from .params import Params, Preset
+    from .params import Params, PartPreset, Preset
+    from .part import Part
     from .recorder import Recorder
+    from .registry import Arm
     from .stored import Findings, Run
-    from .study import Arm, Study
+    from .study import Study
     from .values import Every, Values, combine, farthest_from, pick, pool
     from .verdicts import Claim, Finding, Judgement, Region
 
@@ -54,6 +56,8 @@ __all__ = [
     "Measurements",
     "NotMeasured",
     "Params",
+    "Part",
+    "PartPreset",
     "Preset",
     "Problem",
     "Recorder",

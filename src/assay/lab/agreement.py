@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from .study import Arm
+from .registry import Arm
 
 # A recorded difference of two numbers of size m is wrong by the roundings that went into both. A sum of n products has
 # n roundings of half an epsilon each; they have no common sign, so about √n of them add up. 64 epsilons are thus the

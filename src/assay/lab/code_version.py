@@ -85,7 +85,7 @@ def check_arm_places(study: Study) -> None:
         module = getattr(function, "__module__", "") or ""
         room = module.rpartition(".")[2]
         where = position(function)
-        if room in _JUDGING_ROOMS or room.endswith(tuple(f"_{name}" for name in _JUDGING_ROOMS)):
+        if room in _JUDGING_ROOMS:
             why = f"its code is in {room}.py, and claims and figures do not count when a stored result is reused"
             raise UserError(f"study '{study.name}', arm '{arm.name}'{where}: {why}; move it to study.py or beside it")
         if library.path(module) is None or _is_without(module):
@@ -302,7 +302,7 @@ def _arm_code(study: Study, arm: str, library: Library) -> ArmCode:
             reached.whole(home)
     for room, name in _ALWAYS:
         reached.name(room, name)
-    for base in study.model.__mro__:  # the arm is handed these: properties and validators are code
+    for base in given.model.__mro__:  # the arm is handed these: properties and validators are code
         reached.name(base.__module__, base.__qualname__.partition(".")[0])
     reached.follow()
     counted = reached.statements.items()

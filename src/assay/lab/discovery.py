@@ -283,18 +283,36 @@ def _loaded(place: _Place) -> Study:
         raise UserError(f"{module.__file__} does not define a lab.Study called 'study'")
     assert module.__file__ is not None
     study.module, study.folder = module.__name__, Path(module.__file__).parent
-    if (study.folder / "claims.py").exists():
-        _import(place, "claims")
-    if (study.folder / "figures.py").exists():
-        # Drawing needs libraries that take long to load, and most questions need no drawing.
-        study.draw_with(lambda: _draw(place, study))
+    for part in study.parts:
+        if not f"{part.package}.".startswith(f"{place.package}."):
+            raise UserError(
+                f"study '{study.name}': its part '{part.name}' is made in {part.package}, outside its folder"
+            )
+    for room in _rooms(place, study, "claims"):
+        _import(place, room)
+    # Drawing needs libraries that take long to load, and most questions need no drawing.
+    study.draw_with(lambda: _draw(place, study))
     check_arm_places(study)
     study.check()
     return study
 
 
+def _rooms(place: _Place, study: Study, room: str) -> list[str]:
+    """The modules of one kind that a study has, its parts' before its own: ``images.claims``, ``claims``."""
+    assert study.folder is not None
+    parts = [part.package.removeprefix(place.package).lstrip(".") for part in study.parts]
+    places = [f"{part}.{room}" if part else room for part in dict.fromkeys((*parts, ""))]
+    return [name for name in places if (study.folder / f"{name.replace('.', '/')}.py").exists()]
+
+
 def _draw(place: _Place, study: Study) -> None:
-    _import(place, "figures")
+    rooms = _rooms(place, study, "figures")
+    try:
+        for room in rooms:
+            _import(place, room)
+    except BaseException:
+        _drop(f"{place.package}.{room}" for room in rooms)  # all are to register again
+        raise
     check_arm_places(study)
 
 

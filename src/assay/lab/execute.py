@@ -106,7 +106,7 @@ def measure(study: Study, unit: Unit, place: Place | None = None) -> Recorder:
 
     place = place or Place()
     arm = study.arms[unit.arm]
-    params = ParamsView(study.model(**unit.params), arm.uses)
+    params = ParamsView(study.model(**unit.params), arm.read)
     room = place.checkpoints / unit.key if place.checkpoints else None
     recorder = Recorder(unit.seeds, columns=unit.point, watch=place.watch, advance=place.advance, room=room)
     seeds = Seeds(unit.seeds, unit.device, getattr(torch, unit.dtype))

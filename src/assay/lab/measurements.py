@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import polars as pl
 
 from .errors import AmbiguousQuery, BrokenQuery, NotMeasured, unknown
-from .params import Params
+from .params import P
 from .values import Every, Values
 
 
-class Measurements:
+class Measurements(Generic[P]):
     """A run as claims and figures see it: ``frame`` is the tidy table, ``params`` the resolved parameters."""
 
     def __init__(
         self,
         frame: pl.DataFrame,
-        params: Params,
+        params: P,
         *,
-        setting_params: Callable[[str], Params] | None = None,
+        setting_params: Callable[[str], P] | None = None,
         arrays: Callable[[str, Mapping[str, Any]], list[tuple[list[int], np.ndarray[Any, Any]]]] | None = None,
         notes: list[dict[str, Any]] | None = None,
         paper: pl.DataFrame | None = None,
@@ -42,7 +42,7 @@ class Measurements:
         self._notes = notes or []
         self.paper = paper if paper is not None else pl.DataFrame()
 
-    def params_of(self, setting: str) -> Params:
+    def params_of(self, setting: str) -> P:
         """The parameters under a named setting."""
         return self._setting_params(setting) if self._setting_params else self.params
 

@@ -39,8 +39,8 @@ class Outline:
             study.title,
             study.question,
             study.source,
-            list(study.claims),
-            [claim.id for claim in study.claims.values() if claim.headline],
+            [claim.id for claim in study.ordered_claims()],
+            [claim.id for claim in study.ordered_claims() if claim.headline],
             list(study.arms),
             {name: preset.cost for name, preset in study.presets.items()},
         )

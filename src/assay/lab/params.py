@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 
 import pydantic
 from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeVar
 
 from .errors import UserError, unknown
 
@@ -24,21 +25,52 @@ class Params(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
 
 
+# The parameters of one study, or of one part. What reads them is given a study whose parameters are these or derived.
+P = TypeVar("P", bound=Params, covariant=True, default=Params)
+
+
 @dataclass(frozen=True, init=False)
-class Preset:
-    """A named bundle of parameter values with its number of seeds and stated cost.
+class PartPreset:
+    """What a preset means for one part of a study: parameter values, given by name.
 
     ``fewer`` gives a smaller number of seeds to a setting or arm by name; ``settings`` adds values to a named
     setting under this preset; ``arms`` are optional arms that this preset runs as well; ``skip`` leaves arms out.
     """
 
-    seeds: int
-    cost: str
     values: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fewer: Mapping[str, int] = field(default_factory=dict)
     arms: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+        fewer: Mapping[str, int] | None = None,
+        arms: tuple[str, ...] = (),
+        skip: tuple[str, ...] = (),
+        **values: Any,
+    ) -> None:
+        if none := [name for name, count in (fewer or {}).items() if count < 1]:
+            raise ValueError(f"a preset's fewer= leaves '{none[0]}' without any seed; skip= leaves an arm out")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "settings", settings or {})
+        object.__setattr__(self, "fewer", fewer or {})
+        object.__setattr__(self, "arms", tuple(arms))
+        object.__setattr__(self, "skip", tuple(skip))
+
+
+@dataclass(frozen=True, init=False)
+class Preset(PartPreset):
+    """A named bundle of parameter values with its number of seeds and stated cost, for a whole study.
+
+    ``fewer`` gives a smaller number of seeds to a setting or arm by name; ``settings`` adds values to a named
+    setting under this preset; ``arms`` are optional arms that this preset runs as well; ``skip`` leaves arms out.
+    """
+
+    seeds: int = 0
+    cost: str = ""
 
     def __init__(
         self,
@@ -53,18 +85,9 @@ class Preset:
     ) -> None:
         if seeds < 1:
             raise ValueError("a preset needs at least one seed")
-        if none := [name for name, count in (fewer or {}).items() if count < 1]:
-            raise ValueError(f"a preset's fewer= leaves '{none[0]}' without any seed; skip= leaves an arm out")
-        for name, value in {
-            "seeds": seeds,
-            "cost": cost,
-            "values": values,
-            "settings": settings or {},
-            "fewer": fewer or {},
-            "arms": tuple(arms),
-            "skip": tuple(skip),
-        }.items():
-            object.__setattr__(self, name, value)
+        super().__init__(settings=settings, fewer=fewer, arms=arms, skip=skip, **values)
+        object.__setattr__(self, "seeds", seeds)
+        object.__setattr__(self, "cost", cost)
         _ = self.seconds  # a cost that is no time is refused here, not when a run first asks for it
 
     @property
@@ -115,7 +138,7 @@ class ParamsView:
         return {name: dump[name] for name in sorted(self._uses)}
 
 
-def build(model: type[Params], *layers: Mapping[str, Any]) -> Params:
+def build(model: type[P], *layers: Mapping[str, Any]) -> P:
     """Validate the union of ``layers``, later ones winning; a bad value becomes one sentence."""
     merged = _merge(layers)
     for name in merged:
@@ -145,7 +168,7 @@ def _merge(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for layer in layers for name, value in layer.items()}
 
 
-def _validated(model: type[Params], merged: Mapping[str, Any]) -> Params:
+def _validated(model: type[P], merged: Mapping[str, Any]) -> P:
     return model(**{name: _read(value, model.model_fields[name].annotation) for name, value in merged.items()})
 
 

@@ -13,9 +13,10 @@ from .code_version import ArmCode
 from .discovery import codes_of
 from .errors import UserError, unknown
 from .params import Params, ParamsView
+from .registry import Arm
 from .requirements import fingerprints, missing_files, missing_requirement
 from .store import Store, StoredRange, unit_key
-from .study import Arm, Study
+from .study import Study
 
 _NO_BOUNDARY = 1 << 62
 
@@ -138,7 +139,7 @@ def refuse_idle_overrides(study: Study, request: Request) -> None:
         except UserError:  # without it the others do not go together, so it does something
             continue
         if changed and same:
-            readers = [arm.name for arm in study.arms.values() if arm.uses is None or name in arm.uses]
+            readers = [arm.name for arm in study.arms.values() if name in arm.read]
             others = f"; the arms that read it are {', '.join(readers)}" if readers else ""
             raise UserError(
                 f"--set {name}={value} changes nothing that this run of {study.name} computes: no chosen arm reads "
@@ -229,8 +230,8 @@ def _units(
     codes: Mapping[str, ArmCode],
     shelf: _Shelf,
 ) -> list[Unit]:
-    view = ParamsView(params, arm.uses)
-    size = chunk_size(arm.working_set(view) if arm.working_set else None, request.device)
+    view = ParamsView(params, arm.read)
+    size = arm.chunk or chunk_size(arm.working_set(view) if arm.working_set else None, request.device)
     code = codes[arm.name].version
     address = {
         "arm": arm.name,

@@ -108,7 +108,7 @@ def _differences(plan: Plan, unit: Unit, meta: Mapping[str, Any]) -> Iterable[st
 
 
 def _used(plan: Plan, unit: Unit) -> dict[str, Any]:
-    return ParamsView(plan.study.model(**unit.params), plan.study.arms[unit.arm].uses).used()
+    return ParamsView(plan.study.model(**unit.params), plan.study.arms[unit.arm].read).used()
 
 
 def _used_then(plan: Plan, unit: Unit, meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def _statements(place: int, node: ast.stmt, functions: set[str]) -> Iterator[Sta
             yield Statement(place, frozenset((name,)), digest, frozenset(), {name: aliases}, False)
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
-    elif isinstance(node, ast.Assign) and _last_word(node.value) == "Study":
+    elif isinstance(node, ast.Assign) and _last_word(node.value) in ("Study", "Part"):
         return  # presets, settings and words: their values are in every unit's address
     elif isinstance(node, ast.Expr) and (registering := _registering(node.value)) is not None:
         call, given = registering

@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from assay.lab import Measurements, NotMeasured
 from assay.lab.errors import position_of
-from assay.lab.study import Exhibit, Study
+from assay.lab.registry import Exhibit
+from assay.lab.study import Study
 
 from . import charts, theme
 from .folder import Folder
