@@ -186,30 +186,47 @@ def print_study(console: Console, study: Study) -> None:
 
 def _study_rows(study: Study) -> list[tuple[str, list[str], list[list[str]]]]:
     usual = study.usual_arms("laptop")
-    arms = [
-        [
-            arm.name,
-            arm.description + ("" if arm.name in usual else " (only when asked for)"),
-            ", ".join(arm.uses) if arm.uses is not None else "all",
-        ]
-        for arm in study.arms.values()
-    ]
     presets = {name: study.resolve(name, {}).model_dump(mode="json") for name in study.presets}
-    parameters = [
-        [name, *(_brief(chosen[name]) for chosen in presets.values()), field.description or ""]
-        for name, field in study.model.model_fields.items()
-    ]
+    own = _own_parameters(study)
+    sections = []
+    for part, names in own.items():
+        arms = [
+            [
+                arm.name,
+                arm.description + ("" if arm.name in usual else " (only when asked for)"),
+                ", ".join(arm.uses) if arm.uses is not None else "all",
+            ]
+            for arm in study.arms.values()
+            if arm.part == part
+        ]
+        parameters = [
+            [
+                name,
+                *(_brief(chosen[name]) for chosen in presets.values()),
+                study.model.model_fields[name].description or "",
+            ]
+            for name in names
+        ]
+        where = f" of the part '{part}'" if part else " that parts share" if study.parts else ""
+        sections.append((f"arms{where}", ["arm", "what it does", "parameters"], arms))
+        sections.append((f"parameters{where}", ["parameter", *presets, "meaning"], parameters))
     settings = [
         [name, ", ".join(f"{parameter}={_brief(value)}" for parameter, value in fixed.items())]
         for name, fixed in study.settings.items()
     ]
-    claims = [[claim.id, claim.statement, claim.source] for claim in study.claims.values()]
+    claims = [[claim.id, claim.statement, claim.source] for claim in study.ordered_claims()]
     return [
-        ("arms", ["arm", "what it does", "parameters"], arms),
-        ("parameters", ["parameter", *presets, "meaning"], parameters),
+        *sections,
         ("settings", ["setting", "fixes"], settings),
         ("claims", ["claim", "statement", "source"], claims),
     ]
+
+
+def _own_parameters(study: Study) -> dict[str, list[str]]:
+    """The parameters that one part alone has, by part; those of several, or of the study itself, under no name."""
+    readers = {name: [p.name for p in study.parts if name in p.model.model_fields] for name in study.model.model_fields}
+    shared = [name for name, parts in readers.items() if len(parts) != 1]
+    return {"": shared} | {p.name: [name for name, parts in readers.items() if parts == [p.name]] for p in study.parts}
 
 
 def study_document(study: Study) -> dict[str, Any]:
@@ -218,8 +235,9 @@ def study_document(study: Study) -> dict[str, Any]:
         "title": study.title,
         "question": study.question,
         "source": study.source,
-        "claims": list(study.claims),
+        "claims": [claim.id for claim in study.ordered_claims()],
         "arms": list(study.arms),
+        "parts": [part.name for part in study.parts],
         "cost": {name: preset.cost for name, preset in study.presets.items()},
         "parameters": {name: field.description for name, field in study.model.model_fields.items()},
         "settings": study.settings,

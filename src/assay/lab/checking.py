@@ -196,7 +196,7 @@ def _of_claims_and_figures(study: Study, measured: list[tuple[Unit, Recorder]], 
 
 
 def _leaning(study: Study) -> Iterator[Problem]:
-    for claim in study.claims.values():
+    for claim in study.ordered_claims():
         if word := _LEANING.match(claim.statement.strip()):
             yield Problem(
                 "statement",

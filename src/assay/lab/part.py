@@ -37,7 +37,7 @@ class Part(Registry[P]):
         settings: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         super().__init__(params)
-        self.name = name
+        self.name = self.part = name
         self.presets = dict(presets or {})
         self.settings = {key: dict(value) for key, value in (settings or {}).items()}
         self.package = str(sys._getframe(1).f_globals.get("__name__", "")).rpartition(".")[0]

@@ -55,6 +55,7 @@ class Arm:
     description: str = ""
     home: str = ""  # the module in which it was registered
     model: type[Params] = Params  # the parameters of the study or part that it was registered with
+    part: str = ""  # the name of that part; empty where it is the study itself
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -105,6 +106,8 @@ class Exhibit:
 class Registry(Generic[P]):
     """The arms, claims, figures and tables that were registered with a study, or with one of its parts."""
 
+    part = ""
+
     def __init__(self, params: type[P]) -> None:
         self.model = params
         self.arms: dict[str, Arm] = {}
@@ -119,7 +122,7 @@ class Registry(Generic[P]):
         def register(function: F) -> F:
             refuse_second(self.arms, name, "arm")
             description = (function.__doc__ or "").strip().split("\n")[0]
-            arm = Arm(name, function, description=description, home=home, model=self.model, **options)
+            arm = Arm(name, function, description=description, home=home, model=self.model, part=self.part, **options)
             if arm.chunk is not None and (arm.chunk < 1 or arm.working_set is not None):
                 raise ValueError(
                     f"arm {name}: chunk= is a number of seeds from 1 on, and stands instead of working_set="
