@@ -19,7 +19,7 @@ from assay.training import Seeds
 from . import theory
 from .problem import Coupling, Products, Tasks
 
-TT, TV = SPLITS = ("train-train", "train-validation")
+TT, TV = SPLITS = ("train-train", "train-validation")  # without a split, and with one
 Cell = tuple[str, float, float, int, float]  # split, γ, η, J, h
 Label = TypeVar("Label")
 

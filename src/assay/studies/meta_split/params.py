@@ -63,9 +63,14 @@ class Planted(lab.Params):
         """h of the activation in use: the knee, or next to nothing for ReLU."""
         return theory.RELU_KNEE if self.activation == "relu" else float(self.knee)
 
-    def cells(self, splits: Sequence[str] = SPLITS) -> list[Cell]:
-        """One cell for each split, all else equal."""
-        return [(split, self.inner_rate, self.outer_rate, self.inner_steps, self.bend) for split in splits]
+    def cells(
+        self, splits: Sequence[str] = SPLITS, *, inner_rate: float | None = None, inner_steps: int | None = None
+    ) -> list[Cell]:
+        """One cell for each split, all else equal: at these parameters, or with another inner rate or other inner
+        steps."""
+        rate = self.inner_rate if inner_rate is None else inner_rate
+        steps = self.inner_steps if inner_steps is None else inner_steps
+        return [(split, rate, self.outer_rate, steps, self.bend) for split in splits]
 
     def stack(self, problem: SharedFeature, tasks: Tasks, seeds: Seeds, cells: Sequence[Cell]) -> Stack:
         """``cells`` × seeds on the same draws, with filters and test of this size."""

@@ -25,10 +25,8 @@ def control(params: Planted, seeds: Seeds, record: lab.Recorder, *, case: str) -
     if case == "leaked split":
         cells = params.cells((TT, "leaked"))
     if case == "no inner rate":
-        cells = [(split, 0.0, eta, J, h) for split, _, eta, J, h in cells] + [
-            (split, gamma, eta, 0, h) for split, gamma, eta, _, h in cells
-        ]
-    labels: list[dict[str, str | bool]] = [{"split": split, "adapts": J > 0} for split, _, _, J, _ in cells]
+        cells = [*params.cells(inner_rate=0.0), *params.cells(inner_steps=0)]
+    labels: list[dict[str, str | bool]] = [{"split": split, "adapts": steps > 0} for split, _, _, steps, _ in cells]
     run = params.stack(problem, tasks, seeds, cells)
     for look in run.train(params.steps, [params.steps]):
         for at, values in by_cell(labels, {"meta_loss": look.meta_loss, **run.test(look)}):

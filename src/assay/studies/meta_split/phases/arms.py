@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 from assay import lab
 from assay.training import Seeds
 
-from ..learners import SPLITS, Cell, Stack, by_cell
+from ..learners import SPLITS, Stack, by_cell
 from ..params import NETWORK, PROBLEM, TEST, Planted
 
 
@@ -80,9 +80,8 @@ def _record_winners(
 def phase_steps_tasks(params: Params, seeds: Seeds, record: lab.Recorder, *, tasks: int) -> None:
     """Who wins, feature or noise, over inner steps J and tasks K: all J and both splits at once."""
     problem = params.problem(tasks=tasks)
-    grid = [(J, split) for J in params.phase_inner_steps for split in SPLITS]
-    cells: list[Cell] = [(split, params.inner_rate, params.outer_rate, J, params.bend) for J, split in grid]
-    labels = [{"inner_steps": J, "split": split} for J, split in grid]
+    cells = [cell for steps in params.phase_inner_steps for cell in params.cells(inner_steps=steps)]
+    labels = [{"inner_steps": steps, "split": split} for steps in params.phase_inner_steps for split in SPLITS]
     run = params.stack(problem, problem.sample(seeds), seeds, cells)
     fixed = {"tasks": tasks, "inner_rate": params.inner_rate, "noise_energy": params.noise_energy}
     _record_winners(params, record, run, labels, **fixed)
@@ -99,9 +98,8 @@ def phase_steps_tasks(params: Params, seeds: Seeds, record: lab.Recorder, *, tas
 def phase_noise_rate(params: Params, seeds: Seeds, record: lab.Recorder, *, noise_energy: float) -> None:
     """Who wins over noise energy s and inner rate γ: all γ and both splits at once."""
     problem = params.problem(noise_energy=noise_energy)
-    grid = [(rate, split) for rate in params.phase_rates for split in SPLITS]
-    cells: list[Cell] = [(split, rate, params.outer_rate, params.inner_steps, params.bend) for rate, split in grid]
-    labels = [{"inner_rate": rate, "split": split} for rate, split in grid]
+    cells = [cell for rate in params.phase_rates for cell in params.cells(inner_rate=rate)]
+    labels = [{"inner_rate": rate, "split": split} for rate in params.phase_rates for split in SPLITS]
     run = params.stack(problem, problem.sample(seeds), seeds, cells)
     fixed = {"noise_energy": noise_energy, "tasks": params.tasks, "inner_steps": params.inner_steps}
     _record_winners(params, record, run, labels, **fixed)

@@ -83,8 +83,14 @@ class Params(lab.Params):
 
     @property
     def schedule(self) -> Schedule:
-        tested = {"repeats": self.test_repeats, "queries": self.test_queries}
-        return Schedule(self.image_steps, self.image_looks, self.tasks_per_step, self.shots, **tested)
+        return Schedule(
+            steps=self.image_steps,
+            looks=self.image_looks,
+            tasks=self.tasks_per_step,
+            shots=self.shots,
+            repeats=self.test_repeats,
+            queries=self.test_queries,
+        )
 
 
 def _rates(text: str) -> tuple[float, float]:
