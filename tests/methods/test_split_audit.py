@@ -9,7 +9,7 @@ from assay.methods.fomaml import Fomaml
 from assay.methods.meta_tasks import Task
 from assay.methods.split_audit import AuditReport, AuditRow, SplitAudit
 from assay.studies.meta_split import theory
-from assay.studies.meta_split.learners import TwoLayerCNN
+from assay.studies.meta_split.controls.learners import TwoLayerCNN
 from assay.studies.meta_split.problem import SharedFeature
 from assay.training.seeds import Seeds
 

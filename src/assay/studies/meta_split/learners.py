@@ -1,4 +1,4 @@
-"""FOMAML with and without a split on the two-layer CNN: a fast engine on inner products, and the direct one.
+"""FOMAML with and without a split on the two-layer CNN: a fast engine on inner products.
 
 Every update lies in the span of the data, and noise is orthogonal to features, so the engine tracks inner products of
 the filters with the data and the coefficients of the data in the weights; its cost does not depend on the dimension.
@@ -7,18 +7,21 @@ Runs (seeds × grid cells × splits) are stacked along the first axis. A split i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
 from . import theory
-from .problem import Tasks
+from .problem import Coupling, Products, Tasks
 
-SPLITS = ("train-train", "train-validation")
+TT, TV = SPLITS = ("train-train", "train-validation")  # without a split, and with one
+Cell = tuple[str, float, float, int, float]  # split, γ, η, J, h
+Label = TypeVar("Label")
 
 
 def split_weights(split: str, samples: int, support: int) -> tuple[Tensor, Tensor]:
@@ -58,9 +61,7 @@ class Conditions:
             raise ValueError("the knee h of the activation must be positive")
 
     @staticmethod
-    def of(
-        cells: Iterable[tuple[str, float, float, int, float]], seeds: Seeds, samples: int, support: int
-    ) -> Conditions:
+    def of(cells: Iterable[Cell], seeds: Seeds, samples: int, support: int) -> Conditions:
         """Cells of (split, γ, η, J, h), each repeated for all seeds; runs are ordered cell by cell."""
         rows = [cell for cell in cells for _ in seeds]
         inner, outer = zip(*(split_weights(row[0], samples, support) for row in rows), strict=True)
@@ -71,70 +72,6 @@ class Conditions:
 
     def __len__(self) -> int:
         return len(self.inner_rate)
-
-
-@dataclass(frozen=True)
-class Products:
-    """Tasks as the filters see them. Leading axis: runs.
-
-    ``noise`` ⟨w, ξ⟩ (runs, tasks, filters, samples), ``feature`` ⟨w, ν_k⟩ (runs, tasks, filters), ``shared`` ⟨w, ν⟩
-    (runs, filters), ``within`` noise products inside a task (runs, tasks, samples, samples), ``norms`` ‖ν_k‖² (runs,
-    tasks).
-    """
-
-    noise: Tensor
-    feature: Tensor
-    shared: Tensor
-    within: Tensor
-    norms: Tensor
-    labels: Tensor
-    signs: Tensor
-    shared_norm: Tensor
-    groups: Tensor  # j of every filter
-
-    @staticmethod
-    def of(tasks: Tasks, start: Tensor) -> Products:
-        """``start`` W⁽⁰⁾ (seeds, filters, dim)."""
-        noise = torch.einsum("sknd,smd->skmn", tasks.noise, start)
-        within = tasks.noise @ tasks.noise.mT
-        feature = tasks.features @ start.mT
-        shared = (start @ tasks.shared.unsqueeze(-1)).squeeze(-1)
-        norms, square = tasks.features.square().sum(-1), tasks.shared.square().sum(-1)
-        groups = theory.signs(start.shape[1] // 2, start).expand(len(start), -1)
-        return Products(noise, feature, shared, within, norms, tasks.labels, tasks.signs, square, groups)
-
-    def stacked(self, cells: int) -> Products:
-        """The same draws for several cells."""
-        return Products(**{name: torch.cat([value] * cells) for name, value in vars(self).items()})
-
-
-@dataclass(frozen=True)
-class Coupling:
-    """How an outer update with the data of the observed tasks moves the products with some tasks: ``noise`` (runs,
-    observed noise vectors, these noise vectors), ``feature`` (runs, observed tasks, these tasks)."""
-
-    noise: Tensor
-    feature: Tensor
-
-    @staticmethod
-    def of(observed: Tasks, others: Tasks) -> Coupling:
-        noise = observed.noise.flatten(1, 2) @ others.noise.flatten(1, 2).mT
-        return Coupling(noise, observed.features @ others.features.mT)
-
-    def stacked(self, cells: int) -> Coupling:
-        return Coupling(torch.cat([self.noise] * cells), torch.cat([self.feature] * cells))
-
-    def moved(self, products: Products, noise: Tensor, feature: Tensor) -> Products:
-        """``products`` after the weights gained the data with coefficients ``noise`` (runs, filters, tasks·samples)
-        and ``feature`` (runs, filters, tasks)."""
-        along = (noise @ self.noise).unflatten(-1, (products.noise.shape[1], products.noise.shape[3])).transpose(1, 2)
-        shared = products.shared + feature.sum(-1) * products.shared_norm.unsqueeze(-1)
-        return replace(
-            products,
-            noise=products.noise + along,
-            feature=products.feature + (feature @ self.feature).mT,
-            shared=shared,
-        )
 
 
 @dataclass(frozen=True)
@@ -226,6 +163,11 @@ class Look:
         share = self.before.shared_norm.unsqueeze(-1) / self.before.norms
         return self.before.shared.unsqueeze(1) + share.unsqueeze(-1) * (self.after.feature - self.before.feature)
 
+    def feature_amplification(self) -> Tensor:
+        """Alignment with the shared feature after over before the inner steps, mean over tasks and classes: (runs,)."""
+        before = theory.feature_alignment(self.before.shared).unsqueeze(1)
+        return (theory.feature_alignment(self.shared_after()) / before).mean((1, 2))
+
 
 def train(
     products: Products, coupling: Coupling, conditions: Conditions, steps: int, looks: Iterable[int]
@@ -277,31 +219,68 @@ class Unseen:
         return found
 
 
-# The direct engine
+@dataclass(frozen=True)
+class Stack:
+    """All runs of a unit: what they train on, how, and what they are tested on."""
+
+    products: Products
+    coupling: Coupling
+    conditions: Conditions
+    unseen: Unseen
+
+    @staticmethod
+    def of(tasks: Tasks, unseen: Tasks, start: Tensor, cells: Sequence[Cell], seeds: Seeds) -> Stack:
+        """``cells`` × seeds, all on the same draws and from the same filters ``start`` (seeds, filters, dim)."""
+        count = len(cells)
+        tested = Products.of(unseen, start).stacked(count), Coupling.of(tasks, unseen).stacked(count)
+        return Stack(
+            Products.of(tasks, start).stacked(count),
+            Coupling.of(tasks, tasks).stacked(count),
+            Conditions.of(cells, seeds, tasks.labels.shape[-1], tasks.support),
+            Unseen(*tested, tasks.support),
+        )
+
+    def train(self, steps: int, looks: Iterable[int]) -> Iterator[Look]:
+        return train(self.products, self.coupling, self.conditions, steps, looks)
+
+    def test(self, look: Look) -> dict[str, Tensor]:
+        return self.unseen.evaluate(look, self.conditions)
 
 
-def train_direct(tasks: Tasks, start: Tensor, cell: tuple[str, float, float, int, float], steps: int) -> Tensor:
-    """The same algorithm on weights and inputs: (split, γ, η, J, h) for all seeds; returns W⁽ᵀ⁾ (seeds, filters, dim).
-    Slow and obvious; the engine above is tested against it."""
-    split, inner_rate, outer_rate, inner_steps, knee = cell
-    inner, outer = (w.to(start) for w in split_weights(split, tasks.labels.shape[-1], tasks.support))
-    weights = start
-    for _ in range(steps):
-        adapted = weights.unsqueeze(1).expand(-1, tasks.labels.shape[1], -1, -1)
-        for _ in range(inner_steps):
-            adapted = adapted - inner_rate * theory.gradient(adapted, tasks.inputs, tasks.labels, inner, knee)
-        slopes = theory.gradient(adapted, tasks.inputs, tasks.labels, outer, knee)
-        weights = weights - outer_rate * slopes.mean(1)
-    return weights
+def look_steps(steps: int, every: int) -> list[int]:
+    return sorted({*range(0, steps + 1, every), steps})
 
 
-class TwoLayerCNN(nn.Module):
-    """The network as a module, for methods that take any: (n, 2, dim) -> (n,)."""
+def by_cell(labels: Sequence[Label], found: Mapping[str, Tensor]) -> Iterator[tuple[Label, dict[str, Tensor]]]:
+    """Values (cells · seeds,) taken apart: each cell's label with its values (seeds,)."""
+    parts = zip(*(values.chunk(len(labels)) for values in found.values()), strict=True)
+    for label, part in zip(labels, parts, strict=True):
+        yield label, dict(zip(found, part, strict=True))
 
-    def __init__(self, weights: Tensor, knee: float) -> None:
-        super().__init__()
-        self.filters = nn.Parameter(weights.clone())
-        self.knee = knee
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        return theory.outputs(self.filters, inputs, self.knee)
+# What is read off a look, (runs,) each
+
+
+def weighted(values: Tensor, weights: Tensor) -> Tensor:
+    """Mean over tasks and the samples that ``weights`` (runs, samples) counts."""
+    return (values * weights.unsqueeze(1)).sum(-1).mean(-1)
+
+
+def alignment_metrics(look: Look, conditions: Conditions, memorised_at: float) -> dict[str, Tensor]:
+    """Feature and noise before the inner steps, and their ratio with the smaller and the larger Λ_j."""
+    now = look.before
+    feature = theory.feature_alignment(now.shared)
+    own = now.noise_alignment()
+    noise = weighted(own, conditions.outer)
+    level = torch.as_tensor(memorised_at, dtype=own.dtype, device=own.device).reshape(-1, 1, 1)
+    task = (now.feature - now.shared.unsqueeze(1)).abs().amax((1, 2))
+    return {
+        "feature_alignment": feature.amin(-1),
+        "largest_feature_alignment": feature.amax(-1),
+        "noise_alignment": noise,
+        "feature_over_noise": feature.amin(-1) / noise,
+        "largest_feature_over_noise": feature.amax(-1) / noise,
+        "memorised": weighted((own >= level).to(own.dtype), conditions.outer),
+        "wrong_noise_alignment": now.noise_alignment(own=False).amax((1, 2)),
+        "task_over_feature": task / feature.amin(-1),
+    }

@@ -1,4 +1,8 @@
-"""Tasks that share one feature: a two-patch input holds y(ν + z) in one patch and noise in the other."""
+"""Tasks that share one feature: a two-patch input holds y(ν + z) in one patch and noise in the other.
+
+``Products`` and ``Coupling`` are all that filters see of them: inner products, whose number does not grow with the
+dimension.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from assay.training.seeds import Seeds
+from assay.training import Seeds
+
+from . import theory
 
 ORTHOGONAL = 1e-6
 
@@ -187,24 +193,71 @@ def _mixed(count: int, generator: torch.Generator) -> Tensor:
 
 
 @dataclass(frozen=True)
-class DictionaryCheck:
-    """Condition 4.1 at this size: norms over σ_s√d must lie in [½, 3/2], cross products be O(σ_s²√d log d)."""
+class Products:
+    """Tasks as the filters see them. Leading axis: runs.
 
-    smallest_norm: float
-    largest_norm: float
-    largest_product: float
-    product_scale: float
+    ``noise`` ⟨w, ξ⟩ (runs, tasks, filters, samples), ``feature`` ⟨w, ν_k⟩ (runs, tasks, filters), ``shared`` ⟨w, ν⟩
+    (runs, filters), ``within`` noise products inside a task (runs, tasks, samples, samples), ``norms`` ‖ν_k‖² (runs,
+    tasks).
+    """
 
-    @property
-    def holds(self) -> bool:
-        return self.smallest_norm >= 0.5 and self.largest_norm <= 1.5 and self.largest_product <= self.product_scale
+    noise: Tensor
+    feature: Tensor
+    shared: Tensor
+    within: Tensor
+    norms: Tensor
+    labels: Tensor
+    signs: Tensor
+    shared_norm: Tensor
+    groups: Tensor  # j of every filter
+
+    @staticmethod
+    def of(tasks: Tasks, start: Tensor) -> Products:
+        """``start`` W⁽⁰⁾ (seeds, filters, dim)."""
+        noise = torch.einsum("sknd,smd->skmn", tasks.noise, start)
+        within = tasks.noise @ tasks.noise.mT
+        feature = tasks.features @ start.mT
+        shared = (start @ tasks.shared.unsqueeze(-1)).squeeze(-1)
+        norms, square = tasks.features.square().sum(-1), tasks.shared.square().sum(-1)
+        groups = theory.signs(start.shape[1] // 2, start).expand(len(start), -1)
+        return Products(noise, feature, shared, within, norms, tasks.labels, tasks.signs, square, groups)
+
+    def stacked(self, cells: int) -> Products:
+        """The same draws for several cells."""
+        return Products(**{name: torch.cat([value] * cells) for name, value in vars(self).items()})
+
+    def noise_alignment(self, *, own: bool = True) -> Tensor:
+        """Ξ_{k,i} = max_r ⟨w_{y,r}, ξ_{k,i}⟩ over filters of the sample's own label, or Γ_{k,i} over the others: (runs,
+        tasks, samples)."""
+        plus, minus = (half.amax(2) for half in self.noise.chunk(2, 2))
+        return torch.where((self.labels > 0) == own, plus, minus)
 
 
-def check_dictionary(own: Tensor, deviation: float) -> DictionaryCheck:
-    """``own`` (dictionary, dim) with coordinate deviation σ_s; the cross products are taken in absolute value."""
-    dim = own.shape[-1]
-    norms = own.norm(dim=-1) / (deviation * dim**0.5)
-    gram = own @ own.mT
-    cross = (gram - torch.diag(torch.diag(gram))).abs().amax()
-    log = float(torch.log(torch.tensor(float(dim))))
-    return DictionaryCheck(float(norms.min()), float(norms.max()), float(cross), deviation**2 * dim**0.5 * log)
+@dataclass(frozen=True)
+class Coupling:
+    """How an outer update with the data of the observed tasks moves the products with some tasks: ``noise`` (runs,
+    observed noise vectors, these noise vectors), ``feature`` (runs, observed tasks, these tasks)."""
+
+    noise: Tensor
+    feature: Tensor
+
+    @staticmethod
+    def of(observed: Tasks, others: Tasks) -> Coupling:
+        noise = observed.noise.flatten(1, 2) @ others.noise.flatten(1, 2).mT
+        return Coupling(noise, observed.features @ others.features.mT)
+
+    def stacked(self, cells: int) -> Coupling:
+        return Coupling(torch.cat([self.noise] * cells), torch.cat([self.feature] * cells))
+
+    def moved(self, products: Products, noise: Tensor, feature: Tensor) -> Products:
+        """``products`` after the weights gained the data with coefficients ``noise`` (runs, filters, tasks·samples)
+        and ``feature`` (runs, filters, tasks)."""
+        _, tasks, _, samples = products.noise.shape
+        along = torch.unflatten(noise @ self.noise, -1, (tasks, samples)).transpose(1, 2)
+        shared = products.shared + feature.sum(-1) * products.shared_norm.unsqueeze(-1)
+        return replace(
+            products,
+            noise=products.noise + along,
+            feature=products.feature + (feature @ self.feature).mT,
+            shared=shared,
+        )

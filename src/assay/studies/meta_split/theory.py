@@ -1,8 +1,7 @@
-"""What the mathematics says: activation, closed-form gradient, scales, stages, growth, bounds."""
+"""What all the mathematics is about: activation, loss, closed-form gradient, alignment, and scales by their symbols."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -42,7 +41,7 @@ def outputs(W: Tensor, x: Tensor, h: float) -> Tensor:
     """f(W, x) = Σ_r j_r Σ_p σ(⟨w_r, x⁽ᵖ⁾⟩): W (..., 2m, d), x (..., n, 2, d) -> (..., n)."""
     z = x.flatten(-3, -2) @ W.mT
     summed = activation(z, h) @ signs(W.shape[-2] // 2, W)
-    return summed.unflatten(-1, x.shape[-3:-1]).sum(-1)
+    return torch.unflatten(summed, -1, x.shape[-3:-1]).sum(-1)
 
 
 def gradient(W: Tensor, x: Tensor, y: Tensor, weights: Tensor, h: float) -> Tensor:
@@ -53,55 +52,10 @@ def gradient(W: Tensor, x: Tensor, y: Tensor, weights: Tensor, h: float) -> Tens
     return (pull.repeat_interleave(2, -1).unsqueeze(-1) * felt).mT @ patches
 
 
-def feature_only_loss(aligned: Tensor, h: Tensor | float) -> Tensor:
-    """Test loss when only the shared feature speaks: ½Σ_y ℓ(yΣ_r j_r σ(y⟨w_r, ν⟩)); aligned (..., 2m)."""
-    j = signs(aligned.shape[-1] // 2, aligned)
-    sides = [loss(y * (j * activation(y * aligned, h)).sum(-1)) for y in (1, -1)]
-    return (sides[0] + sides[1]) / 2
-
-
-def loss_bound(alignment: Tensor, h: Tensor | float) -> Tensor:
-    """2exp(−σ(Λ)) of the proof of Theorem 4.5; alignment is the smaller Λ_j."""
-    return 2 * torch.exp(-activation(alignment, h))
-
-
-# Stages and bounds along a run
-
-
-def noise_threshold(m: int, inner_rate: float, energy: float, n: int, J: int) -> float:
-    """m^{−1/2}(1 + γs/n)^{−J}: a training noise vector this well aligned counts as memorised (T⁽¹⁾)."""
-    return m**-0.5 * (1 + inner_rate * energy / n) ** -J
-
-
-def feature_threshold(m: int, inner_rate: float, J: int) -> float:
-    """m^{−1/2}(1 + γ)^{−J}: the end of the first stage with a split (T⁽²⁾)."""
-    return m**-0.5 * (1 + inner_rate) ** -J
-
-
-def unlearned_level(dim: int) -> float:
-    """d^{−1/4}, below which the shared feature stays without a split."""
-    return dim**-0.25
-
-
-def residual_condition(inner_rate: float, K: int, n: int, energy: float, J: int, dim: int) -> float:
-    """γK/(n s^J log d): far below 1 where the gradient left after memorising cannot teach the feature."""
-    return inner_rate * K / (n * energy**J * math.log(dim))
-
-
-def pooled_fails(energy: float, K: int, n: int, knee: float = 0.5, class_share: float = 0.5) -> bool:
-    """Gradient descent on pooled data meets the noise first when s/(Kn) > π (with h = ½: s > Kn/2)."""
-    return energy / (2 * knee * K * n) > class_share / (2 * knee)
-
-
-def race_bound(x0: float, A: float, B: float, D: float, y0: float) -> float:
-    """The largest y when x, growing by 1 + A a step, first reaches D, if y grows by 1 + B at most (race lemma)."""
-    if min(x0, A, B, D, y0) <= 0:
-        raise ValueError("the race needs positive starts, rates and goal")
-    steps = max(0, math.ceil(math.log(D / x0) / math.log1p(A)))
-    return y0 * (1 + B) ** steps
-
-
-# Scales that the source prints
+def feature_alignment(shared: Tensor) -> Tensor:
+    """Λ_j = max_r j⟨w_{j,r}, ν⟩ for j = +1, −1: (..., 2m) -> (..., 2)."""
+    plus, minus = shared.chunk(2, -1)
+    return torch.stack([plus.amax(-1), (-minus).amax(-1)], -1)
 
 
 @dataclass(frozen=True)
@@ -119,47 +73,3 @@ class Scales:
     @property
     def s(self) -> float:
         return self.sigma_xi**2 * (self.d - self.M - 1)
-
-
-def proof_scales(d: int) -> Scales:
-    """Appendix D.1, rounded to whole tasks and filters: purely asymptotic (at d = 10⁶ it has 4 tasks, 2 filters)."""
-    log = math.log(d)
-    return Scales(d, d // 2, round(log**0.5), max(1, round(log**0.2)), d**-0.5, d**-0.5 * log**-0.4, d**-0.5 * log**0.5)
-
-
-def printed_scales(d: int = 1000) -> Scales:
-    """The synthetic experiment: K = ⌈log d⌉³, m = ⌊log(d)^1.5⌋, σ_ξ = log(d)³/√d, σ_s = 1/(√d log(d)²); M is not
-    stated (we take d/2)."""
-    log = math.log(d)
-    return Scales(d, d // 2, math.ceil(log) ** 3, math.floor(log**1.5), d**-0.5, d**-0.5 * log**-2, d**-0.5 * log**3)
-
-
-def initial_loss(scales: Scales) -> float:
-    """Roughly E ℓ at initialisation when noise sets the logits: std(f)/√(2π)."""
-    u = scales.sigma_0 * scales.sigma_xi * math.sqrt(scales.d - scales.M - 1)
-    return u * math.sqrt(2 * scales.m * (0.5 - 0.5 / math.pi)) / math.sqrt(2 * math.pi)
-
-
-@dataclass(frozen=True)
-class InitialBounds:
-    """Preliminary estimates at initialisation, with probability 1 − δ, written with d_eff = d − rank P."""
-
-    energy: tuple[float, float]
-    product: float
-    feature: float
-    noise: float
-    largest_feature: float
-    largest_noise: float
-
-
-def initial_bounds(scales: Scales, samples: int, delta: float) -> InitialBounds:
-    """``samples`` is Kn. The printed bounds have d for d_eff: with M = d/2 the norm's lower bound is then its mean."""
-    free, energy = scales.d - scales.M - 1, scales.s
-    return InitialBounds(
-        energy=(energy / 2, 1.5 * energy),
-        product=2 * scales.sigma_xi**2 * math.sqrt(free * math.log(4 * samples**2 / delta)),
-        feature=scales.sigma_0 * math.sqrt(2 * math.log(8 * scales.m / delta)),
-        noise=scales.sigma_0 * math.sqrt(energy) * math.sqrt(2 * math.log(8 * scales.m * samples / delta)),
-        largest_feature=scales.sigma_0 / 2,
-        largest_noise=scales.sigma_0 * math.sqrt(energy) / 4,
-    )

@@ -11,12 +11,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from assay.data.images import ImageSet
-from assay.training.seeds import Seeds, stream
+from assay.training import Seeds, stream
 
 COLOURS = {
-    "red": (1.0, 0.0, 0.0), "orange": (1.0, 0.5, 0.0), "yellow": (1.0, 1.0, 0.0), "green": (0.0, 0.8, 0.0),
-    "blue": (0.0, 0.0, 1.0), "indigo": (0.3, 0.0, 0.5), "violet": (0.9, 0.5, 0.9),
-}  # fmt: skip
+    "red": (1.0, 0.0, 0.0),
+    "orange": (1.0, 0.5, 0.0),
+    "yellow": (1.0, 1.0, 0.0),
+    "green": (0.0, 0.8, 0.0),
+    "blue": (0.0, 0.0, 1.0),
+    "indigo": (0.3, 0.0, 0.5),
+    "violet": (0.9, 0.5, 0.9),
+}
 ROTATIONS, SCALES = (0, 1, 2, 3), ("full", "half")
 COMBINATIONS = list(itertools.product(COLOURS, ROTATIONS, SCALES))
 META_TRAINING = 40  # of the 56 combinations; the other 16 are for meta-testing

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
-from .rainbow import Episodes
+from .problem import Episodes, Rainbow
 
 Weights = dict[str, Tensor]  # each (stack, ...)
 TESTED_TOGETHER = 8  # tasks that are adapted to and tested in one pass
@@ -129,14 +130,52 @@ def accuracies(net: ConvNet, weights: Weights, episodes: Episodes, rate: float, 
     """Accuracy per task (seeds, tasks) on query samples: after adaptation to the support samples, and before."""
     (images, labels), (query, truth) = episodes.parts()
     found: list[list[Tensor]] = [[], []]
-    for part in torch.arange(labels.shape[1], device=labels.device).split(TESTED_TOGETHER):
+    for part in torch.split(torch.arange(labels.shape[1], device=labels.device), TESTED_TOGETHER):
         start = _repeated(weights, len(part))
         with torch.enable_grad():
             adapted = adapt(net, start, images[:, part].flatten(0, 1), labels[:, part].flatten(0, 1), rate, steps)
         for place, state in enumerate((adapted, start)):
-            guess = net.outputs(state, query[:, part].flatten(0, 1)).argmax(-1).unflatten(0, (-1, len(part)))
-            found[place].append((guess == truth[:, part]).float().mean(-1))
+            guess = net.outputs(state, query[:, part].flatten(0, 1)).argmax(-1)
+            right = torch.unflatten(guess, 0, (-1, len(part))) == truth[:, part]
+            found[place].append(right.float().mean(-1))
     return torch.cat(found[0], 1), torch.cat(found[1], 1)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Outer steps, times that the network is tested on the way, tasks in a step, support samples per class (and as many
+    query samples), episodes per meta-testing task and test images per class in each."""
+
+    steps: int
+    looks: int
+    tasks: int
+    shots: int
+    repeats: int
+    queries: int
+
+
+def meta_train(
+    net: ConvNet, method: MetaTraining, source: Rainbow, unseen: Rainbow, seeds: Seeds, schedule: Schedule
+) -> Iterator[dict[str, Any]]:
+    """Accuracy on the 16 meta-testing tasks, adapted and not, a few times along the way."""
+    weights = net.initial(seeds)
+    episodes = unseen.testing(seeds, schedule.repeats, schedule.shots, schedule.queries)
+    every = max(1, schedule.steps // schedule.looks)
+
+    def look(step: int) -> dict[str, Any]:
+        adapted, before = accuracies(net, weights, episodes, method.inner_rate, method.inner_steps)
+        spread = 1.96 * adapted.std(1) / adapted.shape[1] ** 0.5
+        accuracy = {"accuracy": adapted.mean(1), "unadapted_accuracy": before.mean(1), "task_interval": spread}
+        return {"step": step, **accuracy}
+
+    yield look(0)
+    batches = source.training(seeds, schedule.steps, schedule.tasks, schedule.shots, schedule.shots)
+    losses = []
+    for step, (now, loss) in enumerate(method.train(net, weights, batches), start=1):
+        weights = now
+        losses.append(loss)
+        if step % every == 0 or step == schedule.steps:
+            yield {**look(step), "meta_loss": torch.stack(losses[-every:]).mean(0)}
 
 
 def _slopes(net: ConvNet, weights: Weights, images: Tensor, labels: Tensor) -> tuple[Tensor, Weights]:
@@ -152,4 +191,4 @@ def _repeated(weights: Weights, tasks: int) -> Weights:
 
 
 def _mean(value: Tensor, tasks: int) -> Tensor:
-    return value.unflatten(0, (-1, tasks)).mean(1)
+    return torch.unflatten(value, 0, (-1, tasks)).mean(1)

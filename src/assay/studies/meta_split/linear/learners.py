@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .problem import Tasks
+from ..problem import Tasks
 
 
 def _ridge_map(inputs: Tensor, inner: slice, outer: slice, ridge: float) -> Tensor:
@@ -37,7 +37,7 @@ def centroid(tasks: Tasks, split: str, ridge: float) -> Tensor:
     rows = _ridge_map(inputs, inner, outer, ridge)
     equations = (rows @ inputs).flatten(1, 2)
     targets = (rows @ tasks.labels.unsqueeze(-1)).flatten(1)
-    dual = torch.linalg.solve(equations @ equations.mT, targets.unsqueeze(-1))
+    dual: Tensor = torch.linalg.solve(equations @ equations.mT, targets.unsqueeze(-1))
     return (equations.mT @ dual).squeeze(-1)
 
 
