@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from assay.studies.imbalanced_contrastive import theory
 from assay.studies.imbalanced_contrastive.problem import MODES, PairStream, TokenPairs, ambient
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
 SEEDS = Seeds((0, 1), dtype=torch.float64)
 
