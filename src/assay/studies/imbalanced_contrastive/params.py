@@ -56,6 +56,8 @@ class Features(lab.Params):
 
 
 class Network(Features):
+    """An encoder of such data."""
+
     width: int = Field(24, ge=2, description="neurons m")
 
 

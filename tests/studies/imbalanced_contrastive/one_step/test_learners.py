@@ -39,8 +39,9 @@ def test_stacked_encoders_are_the_module_and_its_attention_can_train(attention):
     encoder = AttentionEncoder(8, 6, attention=attention, scale=0.5, generator=generator, train_attention=True)
     encoder.biases.fill_(0.05)
     tokens = torch.randn(5, 3, 8, generator=generator)
-    stacked = Encoders(encoder.neurons.weight[None, None].detach(), encoder.biases[None, None],
-                       3 if attention == "uniform" else 1)  # fmt: skip
+    stacked = Encoders(
+        encoder.neurons.weight[None, None].detach(), encoder.biases[None, None], 3 if attention == "uniform" else 1
+    )
     torch.testing.assert_close(stacked(attend(tokens[None, None], attention))[0, 0], encoder(tokens).detach())
     encoder(tokens).square().sum().backward()
     assert encoder.value.grad.abs().max() > 0

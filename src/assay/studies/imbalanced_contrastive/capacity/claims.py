@@ -75,7 +75,8 @@ def more_mixing(m: Measurements[Params]) -> Judgement:
     "C4f", "trained: width raises the share of features that have a neuron of their own", source="Capacity, ε = 1"
 )
 def width_helps(m: Measurements[Params]) -> Judgement:
-    return (_wide(m, "covered", 1.0) - _wide(m, "covered", 1.0, 0)).named("covered, widest − narrowest").above(0)
+    change = _wide(m, "covered", 1.0) - _wide(m, "covered", 1.0, place=0)
+    return change.named("covered, widest − narrowest").above(0)
 
 
 @part.claim(
@@ -84,14 +85,12 @@ def width_helps(m: Measurements[Params]) -> Judgement:
     source="Capacity: more width is needed",
 )
 def width_needed(m: Measurements[Params]) -> Judgement:
-    return (
-        (_wide(m, "covered", m.params.rare[-1]) - _wide(m, "covered", _middle(m)))
-        .named("covered, ε = 1 − mid ε")
-        .above(0)
-    )
+    change = _wide(m, "covered", m.params.rare[-1]) - _wide(m, "covered", _middle(m))
+    return change.named("covered, ε = 1 − mid ε").above(0)
 
 
 def _wide(m: Measurements[Params], metric: str, epsilon: float, place: int = -1) -> Values:
+    """The metric in the widest network, or in that at another place among the widths."""
     return m.final(metric, arm="widths", neurons=m.params.widths[place], epsilon=epsilon)
 
 

@@ -40,12 +40,12 @@ def floor(m: Measurements[Params]) -> Judgement:
 def loss_excess(m: Measurements[Params]) -> Judgement:
     rows = m.rows("loss_excess", arm="longer")
     late = rows.filter(rows["step"] >= 0.75 * m.params.long_steps)
-    parts = [
-        m.per_seed(late.filter(late["epsilon"] == epsilon), lambda part: part["value"].mean(), "mean loss − floor")
+    means = [
+        m.per_seed(late.filter(late["epsilon"] == epsilon), lambda curve: curve["value"].mean(), "mean loss − floor")
         for epsilon in m.params.rare
     ]
     level = 1 / math.log(m.params.majority + m.params.minority)
-    return combine(max, parts, "mean loss − floor, worst ε").at_most(level)
+    return combine(max, means, "mean loss − floor, worst ε").at_most(level)
 
 
 @part.claim("C3j", "at w⁽ᵗ⁾ the gradient of the pseudo-loss is τ times the loss's", source="Optimal learner")
@@ -63,8 +63,5 @@ def pseudo_value(m: Measurements[Params]) -> Judgement:
 )
 def regret(m: Measurements[Params]) -> Judgement:
     bend = m.every("pseudo_bend", arm="pseudo-loss").at_most(0, tolerance=EXACT)
-    return (
-        m.every("pseudo_regret", arm="pseudo-loss").named("regret/bound").at_most(1)
-        if bend.verdict == "holds"
-        else bend
-    )
+    share = m.every("pseudo_regret", arm="pseudo-loss").named("regret/bound").at_most(1)
+    return share if bend.verdict == "holds" else bend

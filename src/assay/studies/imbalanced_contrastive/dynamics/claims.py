@@ -11,9 +11,8 @@ from .arms import part
 
 @part.claim("C3a", "the purest neuron is one feature: 5 times the median of the others", source="Figure 1")
 def dominant_over_others(m: Measurements[Dynamics]) -> Judgement:
-    ratio = m.final("dominant", arm="dynamics", attention="softmax") / m.final(
-        "other", arm="dynamics", attention="softmax"
-    )
+    where = dict(arm="dynamics", attention="softmax")
+    ratio = m.final("dominant", **where) / m.final("other", **where)
     return ratio.named("dominant/median other projection").at_least(5)
 
 
@@ -80,11 +79,8 @@ def some_mixed(m: Measurements[Dynamics]) -> Judgement:
 )
 def lucky_are_frequent(m: Measurements[Dynamics]) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
-    return (
-        (m.final("lucky_per_frequent", **where) - m.final("lucky_per_rare", **where))
-        .named("lucky per frequent − per rare feature")
-        .above(0)
-    )
+    more = m.final("lucky_per_frequent", **where) - m.final("lucky_per_rare", **where)
+    return more.named("lucky per frequent − per rare feature").above(0)
 
 
 @part.claim("C7m", "the median neuron is mostly features (random level: d/d₁)", source="Figure 6")

@@ -166,7 +166,7 @@ def image_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, pruning:
     pool = load_images(params.images, limit=params.image_limit)
     cut = len(pool) * 3 // 4
     train, validation = (
-        replace(pool, images=pool.images[part], labels=pool.labels[part]) for part in (slice(cut), slice(cut, None))
+        replace(pool, images=pool.images[rows], labels=pool.labels[rows]) for rows in (slice(cut), slice(cut, None))
     )
     ratio = min((rho for rho in params.image_ratios if rho > 1), default=1.0)
     task = LongTail(train, validation, ratio, params.image_largest, params.image_probe)

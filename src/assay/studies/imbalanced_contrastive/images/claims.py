@@ -56,11 +56,8 @@ def self_competitor_gain(m: Measurements[Params]) -> Judgement:
 )
 def pretraining_helps(m: Measurements[Params]) -> Judgement:
     rho = m.params.image_ratios[0]
-    return (
-        (_images(m, "accuracy", "none", rho) - _images(m, "untrained_accuracy", "none", rho))
-        .named("accuracy, pretrained − untrained")
-        .above(0)
-    )
+    gain = _images(m, "accuracy", "none", rho) - _images(m, "untrained_accuracy", "none", rho)
+    return gain.named("accuracy, pretrained − untrained").above(0)
 
 
 def _gain(m: Measurements[Params], imbalance: float, pruning: str = "logit-masked", metric: str = "accuracy") -> Values:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from assay.lab import Judgement, Measurements, Values, combine
 
@@ -68,12 +70,8 @@ def response(m: Measurements[Params]) -> Judgement:
 
 @part.claim("C5d", "masking the rare feature's neurons raises their growth, at every ε", source="Theorem 3.2 (a)")
 def boosted(m: Measurements[Params]) -> Judgement:
-    gains = [
-        m.final("rare_boost", arm="one-step", epsilon=e, pruned=m.params.per_feature, scale=1.0)
-        / m.final("plain_growth", arm="one-step", epsilon=e, pruned=m.params.per_feature, scale=1.0)
-        for e in m.params.pruned_rare
-    ]
-    return combine(min, gains, "boost/plain growth, smallest over ε").above(0)
+    pairs = zip(_all_masked(m, "rare_boost"), _all_masked(m, "plain_growth"), strict=True)
+    return combine(min, [boost / plain for boost, plain in pairs], "boost/plain growth, smallest over ε").above(0)
 
 
 @part.claim(
@@ -109,11 +107,14 @@ def _three_over_one(m: Measurements[Params], scale: float) -> Values:
     when={"eight features": lambda p: p.pruned_majority == 7},
 )
 def others_gain_less(m: Measurements[Params]) -> Judgement:
-    shares = [
-        m.final("other_over_rare", arm="one-step", epsilon=e, pruned=m.params.per_feature, scale=1.0)
-        for e in m.params.pruned_rare
-    ]
+    shares = _all_masked(m, "other_over_rare")
     return combine(max, shares, "largest |other boost|/rare boost, worst ε").at_most(1 / 8)
+
+
+def _all_masked(m: Measurements[Params], metric: str) -> list[Values]:
+    """The metric per ε at the constructed state itself, with all of the rare feature's neurons masked."""
+    where = dict(arm="one-step", pruned=m.params.per_feature, scale=1.0)
+    return [m.final(metric, epsilon=epsilon, **where) for epsilon in m.params.pruned_rare]
 
 
 @part.claim(
@@ -123,15 +124,14 @@ def others_gain_less(m: Measurements[Params]) -> Judgement:
 )
 def boost_exponent(m: Measurements[Params]) -> Judgement:
     rows = m.rows("rare_boost", arm="one-step", pruned=m.params.per_feature, scale=0.2)
-    powers = m.per_seed(
-        rows,
-        lambda part: power(part["epsilon"].to_numpy(), part["value"].to_numpy()),
-        "exponent of ε in the boost, weights × 0.2",
-        by="epsilon",
-    )
-    return powers.between(1.7, 2.3)
+
+    def exponent(curve: pl.DataFrame) -> float:
+        return power(curve["epsilon"].to_numpy(), curve["value"].to_numpy())
+
+    what = "exponent of ε in the boost, weights × 0.2"
+    return m.per_seed(rows, exponent, what, by="epsilon").between(1.7, 2.3)
 
 
-def power(x: np.ndarray, y: np.ndarray) -> float:
+def power(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
     """The exponent of a power law by least squares in logarithms; NaN where a value is not positive."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if bool((y > 0).all()) else math.nan

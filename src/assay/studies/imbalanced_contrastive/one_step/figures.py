@@ -53,7 +53,7 @@ def one_step(m: Measurements[Params]) -> alt.HConcatChart:
     "of ε in the rare boost, from the row above to this one; printed 2.",
 )
 def one_step_table(m: Measurements[Params]) -> pl.DataFrame:
-    params: Any = m.params
+    params = m.params
     d, count = params.pruned_majority + 1, params.per_feature
     rows: list[dict[str, Any]] = []
     for scale in (1.0, 0.2):

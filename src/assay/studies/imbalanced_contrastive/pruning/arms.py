@@ -68,7 +68,7 @@ part = lab.Part(
     },
 )
 
-# What the constructed state and a step from it depend on, and what a whole training does.
+# What the constructed state and a step from it depend on; a whole training depends on more.
 STATE = (
     "pruned_majority",
     "pruned_dim",

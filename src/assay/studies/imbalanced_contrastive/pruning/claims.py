@@ -17,6 +17,7 @@ TRIED = {
 def _coefficient(
     m: Measurements[Params], gradient: str, epsilon: float, step: int | None = None, metric: str = "rare_coefficient"
 ) -> Values:
+    """Of the training with one kind of gradient from the constructed state, at a step or at the end."""
     where = dict(arm="pruning", decay=DECAY, gradient=gradient, epsilon=epsilon)
     return m.final(metric, **where) if step is None else m.at(metric, step, **where)
 
@@ -69,7 +70,7 @@ def mask_at_chance(m: Measurements[Params]) -> Judgement:
 def _late_share(m: Measurements[Params]) -> Values:
     rows = m.rows("pruned_rare_share", arm="pruning", gradient="logit-masked", decay=DECAY, epsilon=0.5)
     late = rows.filter(rows["step"] >= 0.75 * m.params.pruned_steps)
-    return m.per_seed(late, lambda part: part["value"].mean(), "mean share of rare among the pruned")
+    return m.per_seed(late, lambda curve: curve["value"].mean(), "mean share of rare among the pruned")
 
 
 @part.claims_over(

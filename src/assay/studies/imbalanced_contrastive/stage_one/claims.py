@@ -128,10 +128,8 @@ def _worst_mode(m: Measurements[Params], metric: str, level: float, what: str) -
     printed="the bound stands on the product of the two deviations, of ℓ'_p and ℓ'_s; it holds for each of them",
 )
 def quadratic_logits(m: Measurements[Params]) -> Judgement:
-    ratio = m.final("softmax_deviation", arm="logits", init=0.01) / m.final(
-        "softmax_deviation", arm="logits", init=0.005
-    )
-    return ratio.named("deviation at σ₀/deviation at σ₀/2").between(3.9, 4.1)
+    whole, half = (m.final("softmax_deviation", arm="logits", init=init) for init in (0.01, 0.005))
+    return (whole / half).named("deviation at σ₀/deviation at σ₀/2").between(3.9, 4.1)
 
 
 @part.claim("C1m", "with zero weights the loss is log |𝔅|", source="Exact, from the loss")

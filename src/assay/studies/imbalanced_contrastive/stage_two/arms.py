@@ -31,7 +31,8 @@ def lucky(params: Sweep, seeds: Seeds, record: lab.Recorder, *, rule: str) -> No
     cells = Cells([1.0], [problem.deviation(0.45)], [params.decay])
     start = random_start(problem, 1, seeds, width=96, scale=0.005)
     sets = InitialSets.of(start, d)
-    encoders, begun, at_end = start, None, dict[str, Any]()
+    encoders, begun = start, None
+    at_end: dict[str, Any] = {}
     over = torch.zeros(len(seeds), dtype=torch.bool, device=seeds.device)
     for look in _training(params, rule, d).train(problem, cells, seeds, start):
         encoders = look.encoders
