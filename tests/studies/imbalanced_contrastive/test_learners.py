@@ -6,35 +6,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.methods.forward_pruning import ForwardMagnitudePruner
-from assay.studies.imbalanced_contrastive import mechanism, theory
+from assay.methods.contrastive_planning import Descent, growth_factors
 from assay.studies.imbalanced_contrastive.learners import (
-    AttentionEncoder,
     Cells,
     Contrastive,
     Encoders,
     attend,
     brelu,
-    constructed_start,
     infonce_step,
+    nan_if_diverged,
     random_start,
 )
 from assay.studies.imbalanced_contrastive.problem import TokenPairs, ambient
-from assay.training.seeds import Seeds
+from assay.studies.imbalanced_contrastive.theory import pair_correlations
+from assay.training import Seeds
 
 SEEDS = Seeds((0, 1), dtype=torch.float64)
 SMALL = TokenPairs(3, 2, 8, 3, 0.5)
 TAU = 2.0
-
-
-def case(attention="uniform", mode="all", bias=0.2, cells=1):
-    """Encoders with biases and attended views of a small problem."""
-    problem = replace(SMALL, mode=mode)
-    run = Contrastive(1, 6, 0.1, TAU, 0, attention=attention)
-    conditions = Cells([0.5] * cells, [0.1] * cells, [0.0] * cells, [0.5] * cells)
-    start = random_start(problem, cells, SEEDS, width=6, scale=0.5, attention=attention)
-    start = replace(start, biases=bias * torch.linalg.vector_norm(start.weights, dim=-1))
-    return start, *run.attended(run.pairs(problem, conditions, SEEDS, "case").next(6)), conditions
 
 
 @given(s=st.floats(-5, 5), b=st.floats(0, 3))
@@ -54,66 +43,7 @@ def test_brelu_is_lipschitz(s, t, b):
     assert (brelu(s, b) - brelu(t, b)).abs() <= (s - t).abs() + 1e-12
 
 
-@pytest.mark.parametrize("attention", ["uniform", "softmax"])
-def test_encoders_are_odd_and_blind_to_the_order_of_tokens(attention):
-    encoder = AttentionEncoder(8, 6, attention=attention, scale=0.5, generator=torch.Generator().manual_seed(0))
-    encoder.biases.fill_(0.1)
-    tokens = torch.randn(5, 3, 8, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(encoder(-tokens), -encoder(tokens))
-    torch.testing.assert_close(encoder(tokens[:, [2, 0, 1]]), encoder(tokens))
-    assert [p.requires_grad for p in (encoder.query, encoder.key, encoder.value)] == [False] * 3
-
-
-@pytest.mark.parametrize("attention", ["uniform", "softmax"])
-def test_stacked_encoders_are_the_module_and_its_attention_can_train(attention):
-    generator = torch.Generator().manual_seed(0)
-    encoder = AttentionEncoder(8, 6, attention=attention, scale=0.5, generator=generator, train_attention=True)
-    encoder.biases.fill_(0.05)
-    tokens = torch.randn(5, 3, 8, generator=generator)
-    stacked = Encoders(encoder.neurons.weight[None, None].detach(), encoder.biases[None, None],
-                       3 if attention == "uniform" else 1)  # fmt: skip
-    torch.testing.assert_close(stacked(attend(tokens[None, None], attention))[0, 0], encoder(tokens).detach())
-    encoder(tokens).square().sum().backward()
-    assert encoder.value.grad.abs().max() > 0
-    assert (encoder.query.grad is None) == (attention == "uniform")
-
-
-@pytest.mark.parametrize("attention", ["uniform", "softmax"])
-@pytest.mark.parametrize("mode", ["all", "bernoulli"])
-@pytest.mark.parametrize("masked", [False, True])
-def test_the_closed_form_gradient_is_autograds(attention, mode, masked):
-    start, first, second, cells = case(attention, mode)
-    mask = cells.masks(start.weights) if masked else None
-    free = start.weights.clone().requires_grad_()
-    if masked:
-        value = mechanism.masked_surrogate(free, start, first, second, TAU, mask)
-    else:
-        value = mechanism.plain_loss(free, start, first, second, TAU)
-    (expected,) = torch.autograd.grad(value.sum(), free)
-    found = infonce_step(start, first, second, TAU, mask)
-    torch.testing.assert_close(found.gradient, expected)
-    if not masked:
-        torch.testing.assert_close(found.loss, value.detach())
-
-
-def test_finite_differences_agree_with_masked_softmax_and_unmasked_gradients():
-    start, first, second, cells = case()
-    mask, direction = cells.masks(start.weights), SEEDS.normal("direction", 1, 6, 8)
-    gradient = infonce_step(start, first, second, TAU, mask).gradient
-    apart = mechanism.slope_deviation(
-        lambda w: mechanism.masked_surrogate(w, start, first, second, TAU, mask), gradient, start.weights, direction
-    )
-    assert apart.max() < 1e-7
-    wrong = infonce_step(start, first, second, TAU).gradient
-    assert (
-        mechanism.slope_deviation(
-            lambda w: mechanism.masked_surrogate(w, start, first, second, TAU, mask), wrong, start.weights, direction
-        ).max()
-        > 1e-3
-    )
-
-
-def test_softmax_weights_sum_to_one_and_zero_weights_cost_the_log_of_the_candidates():
+def test_softmax_weights_sum_to_one_and_zero_weights_cost_the_log_of_the_candidates(case):
     start, first, second, _ = case()
     found = infonce_step(start, first, second, TAU)
     torch.testing.assert_close(found.softmax.sum(-1), torch.ones_like(found.softmax[..., 0]))
@@ -135,7 +65,7 @@ def test_rotating_inputs_and_weights_together_changes_nothing():
     torch.testing.assert_close(ambient(here.gradient, basis), there.gradient)
 
 
-def test_without_bias_mixing_the_neurons_leaves_the_loss_and_with_bias_it_does_not():
+def test_without_bias_mixing_the_neurons_leaves_the_loss_and_with_bias_it_does_not(case):
     mix = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(3)))[0]
     for bias, kept in ((0.0, True), (0.2, False)):
         start, first, second, _ = case(bias=bias)
@@ -177,38 +107,6 @@ def test_masked_neurons_learn_when_logits_are_masked_and_only_decay_straight_thr
     assert torch.linalg.vector_norm(moved[:, 1], dim=-1)[~pruned[:, 1]].min() > 0
 
 
-@pytest.mark.parametrize("mode", ["logit_masked", "straight_through", "self_competitor"])
-def test_the_method_for_any_encoder_takes_the_step_of_the_closed_form(mode):
-    """With whole neurons, self-competitor's two halves are each the straight-through gradient: all three agree."""
-    start, first, second, cells = case("softmax", bias=0.1)
-    mask = cells.masks(start.weights)
-    encoder = AttentionEncoder(8, 6, attention="uniform", generator=torch.Generator().manual_seed(0)).double()
-    encoder.neurons.weight.data.copy_(start.weights[0, 0])
-    encoder.biases.copy_(start.biases[0, 0])
-    # The views are attended already: one token each, so that uniform attention passes them through.
-    x, y = first[0, 0, :, :1], second[0, 0, :, :1]
-    found = infonce_step(replace(start, multiplicity=1), first[:, :, :, :1], second[:, :, :, :1], TAU, mask)
-    pruner = ForwardMagnitudePruner(encoder, alpha=0.5, granularity="neuron", scope="layer", mode=mode, refresh="step")
-    loss = pruner.loss(x, y, tau=TAU, normalize=False, symmetric=False)
-    loss.surrogate.backward()
-    expected = found.gradient[0, 0] * (1 if mode == "logit_masked" else mask[0, 0, :, None])
-    torch.testing.assert_close(encoder.neurons.weight.grad, expected)
-    torch.testing.assert_close(loss.loss, found.loss[0, 0])
-
-
-@pytest.mark.parametrize("scaled", [False, True])
-def test_a_self_competitor_is_straight_through_only_without_normalisation(scaled):
-    start, first, second, _ = case("softmax", bias=0.1)
-    found = []
-    for mode in ("self_competitor", "straight_through"):
-        encoder = AttentionEncoder(8, 6, attention="uniform", generator=torch.Generator().manual_seed(0)).double()
-        encoder.neurons.weight.data.copy_(start.weights[0, 0])
-        pruner = ForwardMagnitudePruner(encoder, alpha=0.5, granularity="neuron", mode=mode)
-        pruner.loss(first[0, 0], second[0, 0], tau=TAU, normalize=scaled).surrogate.backward()
-        found.append(encoder.neurons.weight.grad)
-    assert ((found[0] - found[1]).abs().max() < 1e-12) == (not scaled)
-
-
 def test_biases_follow_the_schedule_of_the_proofs():
     run = Contrastive(6, 16, 0.05, TAU, 2, 0.3, 0.01, looks=tuple(range(6)))
     looks = list(run.train(SMALL, Cells([0.5], [0.1], [0.0]), SEEDS, random_start(SMALL, 1, SEEDS, width=6, scale=0.3)))
@@ -244,7 +142,7 @@ def test_growth_factors_are_met_within_half_a_percent():
     seeds = Seeds((0,))
     run, start = Contrastive(40, 512, 0.05, 4.0, None), random_start(problem, 2, seeds, width=24, scale=1e-3)
     *_, end = run.train(problem, Cells(rare, [0.05] * 2, [0.01] * 2), seeds, start)
-    growth = theory.growth_factors(theory.pair_correlations(problem, rare), theory.Descent(0.05, 0.01, 4.0, 512))
+    growth = growth_factors(pair_correlations(problem, rare), Descent(0.05, 0.01, 4.0, 512))
     measured = {}
     for name, part in (("frequent", slice(0, 5)), ("rare", slice(5, 9)), ("noise", slice(9, None))):
         sizes = [torch.linalg.vector_norm(e.weights[0, :, :, part], dim=(-1, -2)) for e in (start, end.encoders)]
@@ -255,38 +153,6 @@ def test_growth_factors_are_met_within_half_a_percent():
     assert measured["noise"][0] < measured["rare"][0] < measured["rare"][1]
 
 
-def test_the_constructed_state_is_pure_with_small_rare_neurons():
-    start = constructed_start(SMALL, 2, SEEDS, per_feature=3, scale=0.7, rare_share=0.5, bias=0.2)
-    own = start.weights.unflatten(2, (5, 3)).diagonal(dim1=2, dim2=4)  # (seeds, cells, per feature, features)
-    expected = torch.tensor([0.7] * 3 + [0.35] * 2, dtype=torch.float64).expand(2, 2, 3, -1)
-    torch.testing.assert_close(own, expected)
-    assert (start.weights != 0).sum() == 2 * 2 * 15
-    mask = Cells([1.0], [0.0], [0.0], [6 / 15]).masks(start.weights[:, :1])
-    assert (mechanism.minority_share(mask, SMALL) == 1).all()
-
-
-def test_a_mask_that_hides_rare_neurons_boosts_the_rare_feature_most():
-    problem = TokenPairs(4, 1, 12, 4, 0.25)
-    cells = Cells([0.3] * 2, [0.05] * 2, [0.0] * 2, [0.0, 1 / 5])
-    start = constructed_start(problem, 2, SEEDS, per_feature=3, scale=0.7, rare_share=0.5, bias=0.2)
-    growth, share = mechanism.pruned_growth(problem, cells, SEEDS, start, Contrastive(1, 128, 0.02, 4.0, 0), 10)
-    boost = growth[:, 1] - growth[:, 0]
-    assert (share[:, 1] == 1).all()
-    assert (boost[:, -1] > 0).all()
-    assert (boost[:, :-1].mean(-1).abs() < boost[:, -1] / 4).all()
-
-
-@given(scale=st.sampled_from([0.05, 0.02]))
-@settings(max_examples=2, deadline=None)
-def test_the_first_order_response_is_exact_for_small_weights(scale):
-    problem = TokenPairs(4, 1, 12, 4, 0.25)
-    start = constructed_start(problem, 1, SEEDS, per_feature=3, scale=0.7, rare_share=0.5, bias=0.2)
-    found = mechanism.response_deviation(
-        problem, Cells([0.3], [0.05], [0.0], [1 / 5]), SEEDS, start, Contrastive(1, 64, 0.02, 4.0, 0), scale
-    )
-    assert found.max() < 10 * scale**2
-
-
 def test_initial_weights_concentrate_like_chi_squares():
     problem, scale = TokenPairs(dim=50), 0.01
     weights = random_start(problem, 1, Seeds((0,)), width=4000, scale=scale).weights[0, 0] / scale
@@ -294,6 +160,9 @@ def test_initial_weights_concentrate_like_chi_squares():
         energy = part.square().sum(-1)
         assert float(energy.mean()) == pytest.approx(freedom, rel=4 * (2 / freedom / 4000) ** 0.5)
         assert float(energy.var()) == pytest.approx(2 * freedom, rel=0.2)
+
+
+START = random_start(SMALL, 1, SEEDS, width=4, scale=0.1)
 
 
 @pytest.mark.parametrize(
@@ -307,11 +176,19 @@ def test_initial_weights_concentrate_like_chi_squares():
         (lambda: Cells([0.1, 0.2], [0.0], [0.0, 0.0]), "every cell needs"),
         (lambda: Cells([0.1], [0.0], [0.0], [1.0]).masks(torch.ones(1, 1, 4, 3)), "must lie in"),
         (lambda: Cells([0.1], [0.0], [0.0], [0.9]).masks(torch.ones(1, 1, 4, 3)), "prunes all"),
-        (lambda: infonce_step(*case()[:3], -1.0), "temperature"),
-        (lambda: next(Contrastive(5, 4, 0.1, 1.0, 0).train(SMALL, Cells([0.5], [0.0], [20.0]), SEEDS,
-                      random_start(SMALL, 1, SEEDS, width=4, scale=0.1))), "rate × decay"),
+        (lambda: infonce_step(START, torch.ones(2, 1, 6, 1, 8), torch.ones(2, 1, 6, 1, 8), -1.0), "temperature"),
+        (
+            lambda: Contrastive(5, 4, 0.1, 1.0, 0).trained(SMALL, Cells([0.5], [0.0], [20.0]), SEEDS, START),
+            "rate × decay",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_trainings_are_refused(build, words):
     with pytest.raises(ValueError, match=words):
         build()
+
+
+def test_nan_marks_encoders_that_diverged_and_no_others():
+    weights = torch.ones(2, 3, 4, 5)
+    weights[1, 2, 0, 0] = torch.inf
+    assert nan_if_diverged(weights).isnan().tolist() == [[False] * 3, [False, False, True]]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from assay.studies.imbalanced_contrastive import theory
 from assay.studies.imbalanced_contrastive.problem import MODES, PairStream, TokenPairs, ambient
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
 SEEDS = Seeds((0, 1), dtype=torch.float64)
 
@@ -91,8 +91,13 @@ def test_cells_share_their_draws_so_that_rarer_supports_are_nested():
 
 def test_a_seed_draws_the_same_alone():
     problem = TokenPairs()
-    alone = PairStream(problem, Seeds((1,), dtype=torch.float64), "test", rates=problem.rates([0.3]),
-                       deviations=torch.tensor([0.1], dtype=torch.float64))  # fmt: skip
+    alone = PairStream(
+        problem,
+        Seeds((1,), dtype=torch.float64),
+        "test",
+        rates=problem.rates([0.3]),
+        deviations=torch.tensor([0.1], dtype=torch.float64),
+    )
     together = stream(problem, sigma=(0.1,))
     for _ in range(3):
         assert torch.equal(alone.next(8).second[0], together.next(8).second[1])

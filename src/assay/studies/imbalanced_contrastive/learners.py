@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from assay.probes.specialisation import smallest_neurons
-from assay.training.seeds import Seeds
+from assay.probes.specialisation import alignments, smallest_neurons
+from assay.training import Seeds
 
 from .problem import Batch, PairStream, TokenPairs
 from .theory import printed_bias
@@ -50,7 +50,7 @@ class Encoders:
     def preactivations(self, attended: Tensor) -> Tensor:
         """(seeds, cells, batch, tokens, neurons)."""
         flat = attended.flatten(-3, -2)
-        return (flat @ self.weights.mT).unflatten(-2, attended.shape[-3:-1])
+        return torch.unflatten(flat @ self.weights.mT, -2, attended.shape[-3:-1])
 
     def __call__(self, attended: Tensor) -> Tensor:
         """f(X): (seeds, cells, batch, neurons)."""
@@ -169,7 +169,8 @@ class Contrastive:
         )
 
     def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        return tuple(attend(view, self.attention, self.score_scale) for view in (batch.first, batch.second))  # type: ignore[return-value]
+        first, second = (attend(view, self.attention, self.score_scale) for view in (batch.first, batch.second))
+        return first, second
 
     def train(
         self, problem: TokenPairs, cells: Cells, seeds: Seeds, start: Encoders, *, unpaired: bool = False
@@ -198,6 +199,11 @@ class Contrastive:
             encoders = self._rebiased(encoders, moved)
         yield Look(self.steps, encoders, loss, cells.masks(encoders.weights))
 
+    def trained(self, problem: TokenPairs, cells: Cells, seeds: Seeds, start: Encoders) -> Encoders:
+        """The encoders at the end."""
+        *_, last = self.train(problem, cells, seeds, start)
+        return last.encoders
+
     def _rebiased(self, encoders: Encoders, moved: Tensor) -> Encoders:
         before, after = (torch.linalg.vector_norm(w, dim=-1) for w in (encoders.weights, moved))
         grown = torch.maximum(encoders.biases * (1 + self.bias_growth), encoders.biases * after / before)
@@ -213,40 +219,13 @@ def random_start(
     return Encoders(weights.contiguous(), torch.zeros_like(weights[..., 0]), multiplicity)
 
 
-def constructed_start(
-    problem: TokenPairs, cells: int, seeds: Seeds, *, per_feature: int, scale: float, rare_share: float, bias: float
-) -> Encoders:
-    """A stage-three state: ``per_feature`` pure neurons per feature, those of rare features ``rare_share`` as large."""
-    sizes = torch.full((problem.features,), scale)
-    sizes[problem.majority :] *= rare_share
-    rows = torch.zeros(problem.features * per_feature, problem.dim)
-    rows[:, : problem.features] = torch.diag(sizes).repeat_interleave(per_feature, 0)
-    weights = rows.to(seeds.device, seeds.dtype).expand(len(seeds), cells, -1, -1).contiguous()
-    return Encoders(weights, bias * torch.linalg.vector_norm(weights, dim=-1), problem.tokens)
+def nan_if_diverged(weights: Tensor) -> Tensor:
+    """(..., neurons, dim) → (...): NaN where a weight is not finite, else 0. Counts are made honest by adding it."""
+    return torch.where(weights.isfinite().all(-1).all(-1), 0.0, torch.nan)
 
 
-class AttentionEncoder(nn.Module):
-    """The same encoder as a torch module, for autograd and for attention that is trained: (batch, tokens, dim) →
-    (batch, neurons). Query, key and value start as the identity and are frozen unless ``train_attention``."""
-
-    def __init__(
-        self, dim: int, width: int, *, attention: Attention = "softmax", score_scale: float = 1.0,
-        train_attention: bool = False, generator: torch.Generator, scale: float = 0.01,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.neurons = nn.Linear(dim, width, bias=False)
-        with torch.no_grad():
-            self.neurons.weight.copy_(scale * torch.randn(width, dim, generator=generator))
-        self.attention, self.score_scale = attention, score_scale
-        for name in ("query", "key", "value"):
-            setattr(self, name, nn.Parameter(torch.eye(dim), requires_grad=train_attention))
-        self.register_buffer("biases", torch.zeros(width))
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        values = tokens @ self.value
-        if self.attention == "uniform":
-            mixed = values.mean(-2, keepdim=True).expand_as(values)
-        else:
-            scores = self.score_scale * (tokens @ self.query) @ (tokens @ self.key).mT
-            mixed = scores.softmax(-1) @ values
-        return brelu(self.neurons(mixed), self.biases).sum(-2)
+def aligned(weights: Tensor, features: int) -> Tensor:
+    """|cos| with every feature, the first axes of dictionary coordinates: (seeds, cells, neurons, features). NaN for an
+    encoder that diverged, so that what is counted from it is NaN too and not a harmless 0."""
+    found = alignments(weights, torch.eye(weights.shape[-1], device=weights.device)[:features])
+    return found + nan_if_diverged(weights)[..., None, None]

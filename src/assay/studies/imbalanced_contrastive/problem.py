@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from assay.training.seeds import Seeds, stream
+from assay.training import Seeds, stream
 
 Mode = Literal["all", "bernoulli", "single"]
 MODES: tuple[Mode, ...] = ("all", "bernoulli", "single")
@@ -102,7 +102,8 @@ class TokenPairs:
     def dictionary(self, seeds: Seeds) -> Tensor:
         """An orthonormal basis whose first columns are the features, drawn per seed: (seeds, dim, dim)."""
         q, r = torch.linalg.qr(seeds.normal("dictionary", self.dim, self.dim, dtype=torch.float64).double())
-        return (q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).to(seeds.dtype)
+        basis: Tensor = q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+        return basis.to(seeds.dtype)
 
 
 def ambient(vectors: Tensor, dictionary: Tensor) -> Tensor:
@@ -135,9 +136,17 @@ class PairStream:
     """
 
     def __init__(
-        self, problem: TokenPairs, seeds: Seeds, name: str, *, rates: Tensor, deviations: Tensor, folded: bool = True,
-        unpaired: bool = False, nonempty: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        problem: TokenPairs,
+        seeds: Seeds,
+        name: str,
+        *,
+        rates: Tensor,
+        deviations: Tensor,
+        folded: bool = True,
+        unpaired: bool = False,
+        nonempty: bool = False,
+    ) -> None:
         if rates.shape != (len(deviations), problem.features):
             raise ValueError("every cell needs its rates (cells, features) and its deviation (cells,)")
         self.problem, self.seeds, self.folded = problem, seeds, folded

@@ -7,8 +7,8 @@ from torch.nn.functional import cross_entropy, normalize
 
 from assay.data.images import load_images
 from assay.methods.forward_pruning import MaskReport, PrunedLoss
-from assay.studies.imbalanced_contrastive import image_learners
-from assay.studies.imbalanced_contrastive.image_learners import LongTail, Pretraining, augment, make_encoder
+from assay.studies.imbalanced_contrastive.images import learners
+from assay.studies.imbalanced_contrastive.images.learners import LongTail, Pretraining, augment, make_encoder
 
 SMALL = Pretraining(width=4, epochs=2, batch=32)
 
@@ -77,12 +77,12 @@ def test_pruning_nothing_is_infonce_of_the_bare_encoder_and_pruning_is_not(digit
     assert share == pytest.approx(0.5, abs=0.01)
     assert (pruned - plain).abs().max() > 0.01
     with monkeypatch.context() as patch:
-        patch.setattr(image_learners, "ForwardMagnitudePruner", Bare)
+        patch.setattr(learners, "ForwardMagnitudePruner", Bare)
         bare, bare_loss, _ = final_weights(SMALL, images)
     torch.testing.assert_close(plain, bare, rtol=1e-3, atol=1e-4)
     assert loss == pytest.approx(bare_loss, rel=1e-4)
     # The masked path with a mask that hides nothing.
-    monkeypatch.setattr(image_learners.ForwardMagnitudePruner, "active", True)
+    monkeypatch.setattr(learners.ForwardMagnitudePruner, "active", True)
     assert torch.equal(final_weights(replace(SMALL, mode="logit_masked", alpha=0.0), images)[0], plain)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
-from .learners import Cells, Contrastive, Encoders
-from .problem import TokenPairs
+from ..learners import Cells, Contrastive, Encoders
+from ..problem import TokenPairs
 
 _CHUNK = 200
 
@@ -26,16 +26,24 @@ class Readout:
 
 
 def read_out(
-    problem: TokenPairs, cells: Cells, seeds: Seeds, encoders: Encoders, run: Contrastive, *, train: int, test: int,
+    problem: TokenPairs,
+    cells: Cells,
+    seeds: Seeds,
+    encoders: Encoders,
+    run: Contrastive,
+    *,
+    train: int,
+    test: int,
     balanced: bool = True,
-) -> Readout:  # fmt: skip
+) -> Readout:
     """On samples with at least one feature. ``balanced`` makes all features equally frequent (ε = 1), so that rare ones
     count; otherwise they are as rare as in training."""
     seen = replace(cells, rare=[1.0] * len(cells.rare)) if balanced else cells
     name = "balanced" if balanced else "imbalanced"
     fitted = list(_pairs(problem, seen, seeds, encoders, run, f"{name} probe", train))
     head = _least_squares(torch.cat([h for h, _, _ in fitted], 2), torch.cat([y for _, _, y in fitted], 2))
-    cosine, error, targets, count = 0.0, 0.0, [], 0
+    cosine = error = torch.zeros((), dtype=torch.float64, device=seeds.device)
+    targets, count = [], 0
     for h, other, y in _pairs(problem, seen, seeds, encoders, run, f"{name} test", test):
         norms = torch.linalg.vector_norm(h, dim=-1) * torch.linalg.vector_norm(other, dim=-1)
         similarity = torch.where(norms == 0, 0, (h * other).sum(-1) / torch.where(norms == 0, 1, norms))
@@ -43,7 +51,7 @@ def read_out(
         error = error + (_with_one(h) @ head - y.unsqueeze(-1)).square().sum((-1, -2))
         targets.append(y)
         count += h.shape[2]
-    return Readout(cosine / count, error / count, torch.cat(targets, 2).var(-1))  # type: ignore[operator]
+    return Readout(cosine / count, error / count, torch.cat(targets, 2).var(-1))
 
 
 def _pairs(
@@ -67,4 +75,6 @@ def _least_squares(h: Tensor, y: Tensor) -> Tensor:
     x = _with_one(torch.where(h.isfinite(), h, 0))
     gram = x.mT @ x
     ridge = 1e-8 * gram.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
-    return torch.linalg.solve(gram + ridge * torch.eye(gram.shape[-1], device=gram.device), x.mT @ y.unsqueeze(-1))
+    eye = torch.eye(gram.shape[-1], device=gram.device)
+    head: Tensor = torch.linalg.solve(gram + ridge * eye, x.mT @ y.unsqueeze(-1))
+    return head

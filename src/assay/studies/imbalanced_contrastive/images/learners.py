@@ -22,7 +22,7 @@ from assay.data.long_tail import balanced, long_tailed
 from assay.methods.forward_pruning import ForwardMagnitudePruner, Mode
 from assay.networks.resnet import ResNet
 from assay.probes.head_tail import HeadTail, head_and_tail, head_tail_probe
-from assay.training.seeds import stream
+from assay.training import stream
 
 Network = Literal["cnn", "resnet"]
 
@@ -37,11 +37,11 @@ class SmallCnn(nn.Module):
         for before, after in pairwise(sizes):
             layers += [nn.Conv2d(before, after, 3, 2, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
         self.layers = nn.Sequential(*layers)
-        self.features = sizes[-1]
         _initialise(self, generator)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.layers(images).mean(dim=(2, 3))
+        maps: Tensor = self.layers(images)
+        return maps.mean(dim=(2, 3))
 
 
 def _initialise(module: nn.Module, generator: torch.Generator) -> None:
@@ -56,13 +56,18 @@ def make_encoder(network: Network, channels: int, width: int, generator: torch.G
     """A backbone and a two-layer projector, as ``encoder.backbone`` and ``encoder.projector``."""
     if network == "cnn":
         backbone: nn.Module = SmallCnn(channels, width, generator)
-        features = backbone.features
+        features = 4 * width
     else:
-        backbone = ResNet(width, channels=channels, generator=generator)
-        features, backbone.head = 8 * width, nn.Identity()
+        backbone = _without_head(ResNet(width, channels=channels, generator=generator))
+        features = 8 * width
     projector = nn.Sequential(nn.Linear(features, features), nn.ReLU(), nn.Linear(features, min(128, features)))
     _initialise(projector, generator)
     return nn.Sequential(OrderedDict(backbone=backbone, projector=projector))
+
+
+def _without_head(network: nn.Module) -> nn.Module:
+    network.head = nn.Identity()
+    return network
 
 
 def augment(images: Tensor, generator: torch.Generator, *, smallest: float = 0.3) -> Tensor:
@@ -109,7 +114,7 @@ class Pretraining:
         device = images.device
         encoder = make_encoder(self.network, images.shape[1], self.width, stream(seed, "encoder")).to(device)
         if device.type == "cuda":  # the layout that bfloat16 convolutions are fast in
-            encoder = encoder.to(memory_format=torch.channels_last)
+            encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         alpha = 0.0 if self.mode is None else self.alpha
         pruner = ForwardMagnitudePruner(encoder, alpha=alpha, mode=self.mode or "logit_masked")
         optimizer = torch.optim.SGD(encoder.parameters(), lr=self.rate, momentum=0.9, weight_decay=self.decay)
@@ -129,7 +134,7 @@ class Pretraining:
                 with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                     found = pruner.loss(x, y, tau=self.tau)
                 optimizer.zero_grad()
-                found.surrogate.backward()
+                torch.autograd.backward(found.surrogate)
                 optimizer.step()
                 total += float(found.loss)
             masked = pruner.report().share
@@ -189,6 +194,5 @@ def _no_report(counts: list[int]) -> HeadTail:
 
 @torch.no_grad()
 def _features(encoder: nn.Sequential, images: Tensor, device: str) -> Tensor:
-    encoder.eval()
-    found = [encoder.backbone(chunk.to(device)).float() for chunk in images.split(1000)]  # type: ignore[operator]
-    return torch.cat(found)
+    backbone = encoder.eval().get_submodule("backbone")
+    return torch.cat([backbone(chunk.to(device)).float() for chunk in torch.split(images, 1000)])

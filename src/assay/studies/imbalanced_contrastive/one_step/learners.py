@@ -1,19 +1,19 @@
-"""Looks into one step: is the gradient that of the formula, what does a mask change, is the pseudo-loss convex?"""
+"""Looks into one step: is the gradient that of the formula, and what does a mask change?"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
-from . import theory
-from .learners import Cells, Contrastive, Encoders, brelu, infonce_step
-from .problem import TokenPairs
+from ..learners import Attention, Cells, Contrastive, Encoders, brelu, infonce_step
+from ..problem import TokenPairs
+from ..pruning.learners import minority_share
+from .theory import first_order_response
 
 
 def outputs(weights: Tensor, encoders: Encoders, attended: Tensor) -> Tensor:
@@ -45,7 +45,8 @@ def slope_deviation(
     v = direction / torch.linalg.vector_norm(direction, dim=(-1, -2), keepdim=True)
     numeric = (function(weights + step * v) - function(weights - step * v)) / (2 * step)
     formula = (gradient * v).sum((-1, -2))
-    return ((formula - numeric).abs() / torch.linalg.vector_norm(gradient, dim=(-1, -2))).amax(1)
+    share: Tensor = (formula - numeric).abs() / torch.linalg.vector_norm(gradient, dim=(-1, -2))
+    return share.amax(1)
 
 
 def own_growth(gradient: Tensor, encoders: Encoders, features: int) -> Tensor:
@@ -55,7 +56,7 @@ def own_growth(gradient: Tensor, encoders: Encoders, features: int) -> Tensor:
     own = torch.arange(features, device=gradient.device).repeat_interleave(per)[:, None]
     index = own.expand(*gradient.shape[:2], -1, 1)
     growth = -gradient.gather(-1, index) / encoders.weights.gather(-1, index)
-    return growth.squeeze(-1).unflatten(-1, (features, per)).mean(-1)
+    return torch.unflatten(growth.squeeze(-1), -1, (features, per)).mean(-1)
 
 
 def pruned_growth(
@@ -69,14 +70,6 @@ def pruned_growth(
         found = infonce_step(start, *run.attended(stream.next(run.batch)), run.temperature, mask)
         total = total + own_growth(found.gradient, start, problem.features)
     return total / batches, minority_share(mask, problem)
-
-
-def minority_share(mask: Tensor | None, problem: TokenPairs) -> Tensor:
-    """Of the pruned neurons of a constructed state, the share that belongs to rare features; NaN where none is."""
-    assert mask is not None
-    pruned = 1 - mask
-    rare = pruned.unflatten(-1, (problem.features, -1))[..., problem.majority :, :].sum((-1, -2))
-    return rare / pruned.sum(-1)
 
 
 def response_deviation(
@@ -93,41 +86,42 @@ def response_deviation(
     change = -(h_x * hidden) @ h_y.mT
     before, after = (infonce_step(small, first, second, run.temperature, m).softmax for m in (None, mask))
     true = (after - before).diagonal(dim1=-2, dim2=-1)
-    apart = true - theory.first_order_response(before, change, run.temperature)
+    apart = true - first_order_response(before, change, run.temperature)
     return (apart.square().mean(-1) / true.square().mean(-1)).sqrt().amax(1)
 
 
-def regret_share(problem: TokenPairs, seed: Seeds, start: Encoders, run: Contrastive, rare: float) -> dict[str, float]:
-    """Online convex optimisation of the pseudo-loss for one seed: how far its value and gradient at w⁽ᵗ⁾ are from τ
-    times the loss's, how much it bends the wrong way between two points, and the largest regret over its bound
-    ‖w⁽⁰⁾ − θ‖²/2η + (η/2)Σ‖∇‖², against the optimal learner and against multiples of the last weights."""
-    cells = Cells([rare], [problem.deviation(0.45)], [0.0])
-    stream, tau, encoders = run.pairs(problem, cells, seed, "regret"), run.temperature, start
-    rate = run.rate / tau  # the source's rate: its pseudo-loss is τ times the loss
-    energy = worst_value = worst_slope = 0.0
-    path = []
-    for _ in range(run.steps):
-        first, second = run.attended(stream.next(run.batch))
-        found, candidates = infonce_step(encoders, first, second, tau), encoders(second)[0, 0]
-        w = encoders.weights[0, 0].clone().requires_grad_()
-        frozen = theory.Frozen.at(w.detach(), encoders.biases[0, 0], first[0, 0], encoders.multiplicity)
-        here = theory.pseudo_loss(w, frozen, candidates, tau)
-        (slope,) = torch.autograd.grad(here, w)
-        worst_value = max(worst_value, abs(float(here.detach() / tau - found.loss[0, 0])))
-        worst_slope = max(worst_slope, float((slope / tau - found.gradient[0, 0]).norm() / found.gradient[0, 0].norm()))
-        energy += float(slope.square().sum())
-        path.append((w.detach(), float(here.detach()), frozen, candidates))
-        encoders = replace(encoders, weights=encoders.weights - rate * slope)
-    alpha, last = start.weights[0, 0, :, : problem.features], encoders.weights[0, 0]
-    target = torch.zeros_like(last)
-    target[:, : problem.features] = theory.optimal_learner(alpha, theory.lucky_sets(alpha, 1.0, 0.1), tau, 1.0)
-    share, bend = -math.inf, 0.0
-    for theta in (target, last, 2 * last, 4 * last):
-        there = [float(theory.pseudo_loss(theta, frozen, candidates, tau)) for _, _, frozen, candidates in path]
-        regret = sum(here - value for (_, here, _, _), value in zip(path, there, strict=True))
-        bound = float((start.weights[0, 0] - theta).square().sum()) / (2 * rate) + rate / 2 * energy
-        share = max(share, regret / bound)
-        for (w, here, frozen, candidates), value in zip(path, there, strict=True):
-            middle = float(theory.pseudo_loss((w + theta) / 2, frozen, candidates, tau))
-            bend = max(bend, middle - (here + value) / 2)
-    return {"value": worst_value, "slope": worst_slope, "bend": bend, "regret": share}
+class AttentionEncoder(nn.Module):
+    """The same encoder as a torch module, for autograd and for attention that is trained: (batch, tokens, dim) →
+    (batch, neurons). Query, key and value start as the identity and are frozen unless ``train_attention``."""
+
+    biases: Tensor
+
+    def __init__(
+        self,
+        dim: int,
+        width: int,
+        *,
+        attention: Attention = "softmax",
+        score_scale: float = 1.0,
+        train_attention: bool = False,
+        generator: torch.Generator,
+        scale: float = 0.01,
+    ) -> None:
+        super().__init__()
+        self.neurons = nn.Linear(dim, width, bias=False)
+        with torch.no_grad():
+            self.neurons.weight.copy_(scale * torch.randn(width, dim, generator=generator))
+        self.attention, self.score_scale = attention, score_scale
+        self.query, self.key, self.value = (
+            nn.Parameter(torch.eye(dim), requires_grad=train_attention) for _ in range(3)
+        )
+        self.register_buffer("biases", torch.zeros(width))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        values = tokens @ self.value
+        if self.attention == "uniform":
+            mixed = values.mean(-2, keepdim=True).expand_as(values)
+        else:
+            scores = self.score_scale * (tokens @ self.query) @ (tokens @ self.key).mT
+            mixed = scores.softmax(-1) @ values
+        return brelu(self.neurons(mixed), self.biases).sum(-2)

@@ -1,0 +1,115 @@
+"""Figures 1 and 6 of the source redrawn, and the kinds of neurons after training."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import polars as pl
+import torch
+
+from assay.lab import Measurements, NotMeasured, charts
+from assay.probes.specialisation import lucky_neurons, mixed_neurons
+
+from ..params import Dynamics
+from .arms import part
+
+
+@part.figure(
+    "stages",
+    caption="Figure 1: the purest neuron of each seed (geometric mean over seeds): its projection on its dominant "
+    "feature, on the median other feature and on a noise direction (root mean square), and how much of its energy lies "
+    "in features. Stage 1 ends where biases are switched on, near the step at which features hold half of the energy; "
+    "stage 3 begins where the dominant projection grows at a tenth of its initial rate.",
+)
+def stages(m: Measurements[Dynamics]) -> alt.HConcatChart:
+    where = dict(arm="dynamics", attention="softmax")
+    names = {"dominant": "dominant feature", "other": "median other feature", "noise_direction": "noise direction"}
+    rows = m.rows(list(names), **where).filter(pl.col("value") > 0)
+    frame = rows.group_by("metric", "step", maintain_order=True).agg(value=pl.col("value").log().mean().exp())
+    frame = frame.with_columns(projection=pl.col("metric").replace_strict(names))
+    share = charts.summarise(m.rows("feature_share", **where), "step")
+    ends = [0, *_stage_ends(frame.filter(metric="dominant"), m.params.bias_on)]
+    lines = pl.DataFrame({"step": ends, "stage": [f"stage {k + 1}" for k in range(len(ends))]})
+    rule = alt.Chart(lines).mark_rule(strokeDash=[4, 3], color="#777").encode(x="step:Q")
+    label = alt.Chart(lines).mark_text(align="left", baseline="bottom", dx=3, fontSize=11, color="#555")
+    rule = rule + label.encode(x="step:Q", y=alt.value(-2), text="stage:N")
+    legend = alt.Legend(orient="bottom", columns=3, symbolType="stroke")
+    left = alt.Chart(frame, width=330, height=260).mark_line()
+    left = left.encode(
+        x=alt.X("step:Q", title="step"),
+        y=alt.Y("value:Q", title="|projection|", scale=alt.Scale(type="log")),
+        color=alt.Color("projection:N", title=None, sort=list(names.values()), legend=legend),
+    )
+    base = alt.Chart(share, width=250, height=260).encode(x=alt.X("step:Q", title="step"))
+    axis = alt.Y("low:Q", title="share of energy in features", scale=alt.Scale(domain=[0, 1]))
+    right = base.mark_area(opacity=0.2).encode(y=axis, y2="high:Q") + base.mark_line().encode(y="mean:Q")
+    return alt.hconcat(left + rule, right + rule)
+
+
+def _stage_ends(dominant: pl.DataFrame, bias_on: int) -> list[int]:
+    """The steps at which stages one and two end; the second only where growth has slowed to a tenth."""
+    curve = dominant.sort("step").with_columns(rate=pl.col("value").log().diff() / pl.col("step").diff()).drop_nulls()
+    slow = curve.filter((pl.col("step") > bias_on) & (pl.col("rate") < 0.1 * curve["rate"][0]))["step"]
+    return [bias_on, *([int(slow[0])] if len(slow) else [])]
+
+
+@part.figure(
+    "heat-map",
+    caption="Figure 6: squared cosine of every neuron with every feature in seed 0 (rare features right of the line). "
+    "Stars are lucky neurons, circles mixed ones; neurons are sorted by their strongest feature. A lucky neuron may "
+    "also count as mixed when its second feature has cos² ≥ 0.1 and is five times weaker.",
+)
+def heat_map(m: Measurements[Dynamics]) -> alt.LayerChart | alt.FacetChart:
+    squares = m.array("squared_cosines", arm="dynamics", attention="softmax")[0]
+    cosines = torch.from_numpy(squares).sqrt()
+    lucky, mixed = lucky_neurons(cosines).numpy(), mixed_neurons(cosines).numpy()
+    order = np.lexsort((-squares.max(1), squares.argmax(1)))
+    marks = [f"{i} {'★' if lucky[i] else '○' if mixed[i] else ' '}" for i in order]
+    neurons, features = squares.shape
+    frame = pl.DataFrame(
+        {
+            "neuron": [mark for mark in marks for _ in range(features)],
+            "feature": list(range(features)) * neurons,
+            "value": squares[order].reshape(-1),
+        }
+    )
+    x = alt.X("feature:O", title="feature", axis=alt.Axis(labelAngle=0))
+    y = alt.Y("neuron:O", sort=marks, title="neuron")
+    cells = (
+        alt.Chart(frame, width=36 * features, height=17 * neurons)
+        .mark_rect()
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("value:Q", title="cos²", scale=alt.Scale(scheme="blues", domain=[0, 1])),
+            tooltip=["neuron:O", "feature:O", alt.Tooltip("value:Q", format=".3f")],
+        )
+    )
+    border = alt.Chart(pl.DataFrame({"feature": [m.params.majority]})).mark_rule(color="#d55e00", strokeWidth=2)
+    return alt.layer(cells, border.encode(x=alt.X("feature:O", bandPosition=0)))
+
+
+@part.table(
+    "specialists",
+    caption="Neurons after training (Figure 6 and variants): lucky neurons in all and per frequent and rare feature, "
+    "mixed ones, features per neuron (cos² ≥ 0.1), for both attentions and other rules for the bias.",
+)
+def specialists(m: Measurements[Dynamics]) -> pl.DataFrame:
+    columns = {
+        "lucky": "lucky",
+        "mixed": "mixed",
+        "lucky per frequent": "lucky_per_frequent",
+        "lucky per rare": "lucky_per_rare",
+        "features per neuron": "features_per_neuron",
+        "final loss": "loss",
+    }
+    conditions = [(f"{a} attention", dict(arm="dynamics", attention=a)) for a in ("softmax", "uniform")]
+    conditions += [(f"uniform, bias {b}", dict(arm="other-biases", bias_rule=b)) for b in ("none", "printed")]
+    rows = []
+    for name, where in conditions:
+        try:
+            found = {title: charts.plus_minus(m.final(metric, **where), 2) for title, metric in columns.items()}
+        except NotMeasured:
+            continue
+        rows.append({"training": name, **found})
+    return pl.DataFrame(rows)

@@ -1,0 +1,69 @@
+"""Stage two: do neurons that one feature dominates at the start specialise on it once biases are on?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from assay import lab
+from assay.training import Seeds
+
+from ..learners import Cells, Contrastive, nan_if_diverged, random_start
+from ..params import FEATURES, Sweep
+from .learners import InitialSets
+
+part = lab.Part("stage_two", params=Sweep, presets={"paper": lab.PartPreset(fewer={"lucky": 20})})
+
+
+@part.arm(
+    "lucky",
+    over={"rule": ["biased", "unbiased", "printed"]},
+    uses=(*FEATURES, "dim", "batch", "rate", "temperature", "decay", "bias_on", "bias", "steps"),
+    tolerance=2e-2,
+)
+def lucky(params: Sweep, seeds: Seeds, record: lab.Recorder, *, rule: str) -> None:
+    """Do neurons with one dominant feature at the start keep it? 96 neurons, all features equally frequent. The bounds
+    of stages 2 and 3 are measured for the sets 𝓜_j and 𝓜*_j of the initial weights."""
+    problem = params.problem(params.dim)
+    d = problem.features
+    cells = Cells([1.0], [problem.deviation(0.45)], [params.decay])
+    start = random_start(problem, 1, seeds, width=96, scale=0.005)
+    sets = InitialSets.of(start, d)
+    encoders, begun = start, None
+    at_end: dict[str, Any] = {}
+    over = torch.zeros(len(seeds), dtype=torch.bool, device=seeds.device)
+    for look in _training(params, rule, d).train(problem, cells, seeds, start):
+        encoders = look.encoders
+        record(step=look.step, **sets.specialisation(encoders))
+        size = torch.linalg.vector_norm(encoders.weights[:, 0], dim=-1)
+        begun = size if begun is None else begun
+        # T₂: some neuron's squared norm has grown d-fold since T₁.
+        now = (size.square() >= d * begun.square()).any(-1) & ~over
+        over = over | now
+        found = {"stage_two_growth": sets.growth(encoders, begun)}
+        if rule != "unbiased":
+            found |= sets.over_bias(encoders)
+        for name, value in found.items():
+            at_end[name] = torch.where(now, value, at_end.get(name, torch.nan))
+    record(
+        lucky_count=sets.count,
+        lucky_features=sets.lucky.any(1).sum(-1).double(),
+        set_neurons=sets.ordinary.any(-1).sum(-1).double(),
+        ordinary_over_lucky=sets.others_over_lucky(encoders),
+        weak_rms=sets.weak_rms(encoders),
+        stage_two_reached=over.double() + nan_if_diverged(encoders.weights[:, 0]),
+        **at_end,
+    )
+
+
+def _training(params: Sweep, rule: str, features: int) -> Contrastive:
+    """Looked at from T₁ on, where biases are switched on: as elsewhere, as 0, or by the schedule of the proofs."""
+    looks = range(params.bias_on, params.steps, 10)
+    run = Contrastive(
+        params.steps, params.batch, params.rate, params.temperature, params.bias_on, params.bias, looks=looks
+    )
+    if rule == "unbiased":
+        return replace(run, bias=0.0)
+    return replace(run, bias=None, bias_growth=params.rate / features) if rule == "printed" else run
