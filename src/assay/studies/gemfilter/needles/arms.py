@@ -33,6 +33,11 @@ class Params(RealModel):
             raise ValueError("a real needle prompt needs at least 192 tokens")
         return self
 
+    @property
+    def later_layer(self) -> int | None:
+        """The first layer of the scan after the chosen one."""
+        return next((layer for layer in self.scan_layers if layer > self.filter_layer), None)
+
     def trial(self, layers: tuple[int, ...]) -> Trial:
         """What is compared on a prompt, with the answers of these filter layers."""
         return Trial(self.filter_layer, self.filter_rule, self.text_layer, layers, self.answer_tokens)

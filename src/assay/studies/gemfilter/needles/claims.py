@@ -11,9 +11,9 @@ from assay.lab import Judgement, Measurements, Values, combine
 from .arms import Params, part
 
 
-def needles(m: Measurements[Params], metric: str, *, length: int | None = None, **where: Any) -> Values:
-    """One value per seed at the first length, unless another is asked for."""
-    return m.final(metric, arm="needles", length=length or m.params.real_lengths[0], **where)
+def needles(m: Measurements[Params], metric: str, **where: Any) -> Values:
+    """One value per seed at the first length."""
+    return m.final(metric, arm="needles", length=m.params.real_lengths[0], **where)
 
 
 def both(m: Measurements[Params], metric: str, **where: Any) -> Values:
@@ -99,10 +99,10 @@ def chosen_beats_early(m: Measurements[Params]) -> Judgement:
     "C4g",
     "real model: a layer well after the chosen one works nearly as well (within 0.1)",
     source="Table 9.2",
-    when={"a scan with layers after the chosen one": lambda p: _later(p) is not None},
+    when={"a scan with layers after the chosen one": lambda p: p.later_layer is not None},
 )
 def band_works(m: Measurements[Params]) -> Judgement:
-    later = needles(m, "accuracy", layer=_later(m.params), method=None)
+    later = needles(m, "accuracy", layer=m.params.later_layer, method=None)
     return (later - needles(m, "accuracy", method="gemfilter")).at_least(-0.1)
 
 
@@ -130,10 +130,6 @@ def _first_layer(rows: pl.DataFrame) -> float:
     return float(min(rows.filter(pl.col("value") == 1)["layer"], default=-10))
 
 
-def _later(params: Params) -> int | None:
-    return next((layer for layer in params.scan_layers if layer > params.filter_layer), None)
-
-
 def row_gap(m: Measurements[Params], row: str) -> Values:
     return needles(m, "accuracy", row="last") - needles(m, "accuracy", row=row)
 
@@ -156,7 +152,7 @@ def last_beats_largest_row(m: Measurements[Params]) -> Judgement:
 
 
 @part.claim("C6b", "real model, within its context: one run and two answer alike", source="Figure G.4", paper=0.011)
-def real_one_run_is_alike(m: Measurements[Params]) -> Judgement:
+def one_run_is_alike(m: Measurements[Params]) -> Judgement:
     return (accuracy(m, "gemfilter") - accuracy(m, "one-run")).between(-0.03, 0.03)
 
 
@@ -174,7 +170,7 @@ def selection_matters(m: Measurements[Params]) -> Judgement:
     "real model: an index set of GemFilter holds more of the needle than one of SnapKV",
     source="Figures G.5 to G.7",
 )
-def real_selection_holds_the_needle(m: Measurements[Params]) -> Judgement:
+def selection_holds_the_needle(m: Measurements[Params]) -> Judgement:
     return (both(m, "needle_recall", method="gemfilter") - both(m, "needle_recall", method="snapkv")).above(0)
 
 
@@ -183,7 +179,7 @@ def real_selection_holds_the_needle(m: Measurements[Params]) -> Judgement:
     "real model: it is less scattered: it touches fewer blocks of 16 tokens than a set of SnapKV",
     source="Figures G.5 to G.7",
 )
-def real_selection_is_concentrated(m: Measurements[Params]) -> Judgement:
+def selection_is_concentrated(m: Measurements[Params]) -> Judgement:
     return (both(m, "spread", method="snapkv") - both(m, "spread", method="gemfilter")).above(0)
 
 

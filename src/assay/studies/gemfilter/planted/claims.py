@@ -14,17 +14,12 @@ from .problem import TASKS
 from .theory import FOUND, LAYERS
 
 HARD = "two-hop"
+FOUND_LAYER = FOUND[TASKS[HARD]][0]
 
 
-def planted(
-    m: Measurements[Params], metric: str, *, task: str = HARD, length: int | None = None, **where: Any
-) -> Values:
-    """One value per seed from the planted needles, at the first length unless another is asked for."""
-    return m.final(metric, arm="planted", task=task, length=length or m.params.lengths[0], **where)
-
-
-def found_layer(task: str = HARD) -> int:
-    return FOUND[TASKS[task]][0]
+def planted(m: Measurements[Params], metric: str, *, length: int | None = None, **where: Any) -> Values:
+    """One value per seed from the planted needles of two hops, at the first length unless another is asked for."""
+    return m.final(metric, arm="planted", task=HARD, length=length or m.params.lengths[0], **where)
 
 
 @part.claim(
@@ -33,7 +28,7 @@ def found_layer(task: str = HARD) -> int:
     source="Figures 9.2 and 9.5",
 )
 def value_is_found(m: Measurements[Params]) -> Judgement:
-    return planted(m, "coverage", layer=found_layer()).at_least(0.95)
+    return planted(m, "coverage", layer=FOUND_LAYER).at_least(0.95)
 
 
 @part.claim(
@@ -78,12 +73,12 @@ def first_layer_is_consistent(m: Measurements[Params]) -> Judgement:
 
 @part.claim("C4b", "planted, two hops: the found layer answers more often than the first by 0.3", source="Table 9.2")
 def found_beats_first(m: Measurements[Params]) -> Judgement:
-    return (planted(m, "accuracy", layer=found_layer()) - planted(m, "accuracy", layer=0)).at_least(0.3)
+    return (planted(m, "accuracy", layer=FOUND_LAYER) - planted(m, "accuracy", layer=0)).at_least(0.3)
 
 
 @part.claim("C4c", "planted, two hops: the last layer no longer points at the value: worse by 0.3", source="Table 9.2")
 def found_beats_last(m: Measurements[Params]) -> Judgement:
-    return (planted(m, "accuracy", layer=found_layer()) - planted(m, "accuracy", layer=LAYERS - 1)).at_least(0.3)
+    return (planted(m, "accuracy", layer=FOUND_LAYER) - planted(m, "accuracy", layer=LAYERS - 1)).at_least(0.3)
 
 
 @part.claim("C4d", "planted, two hops: over layers, accuracy follows coverage (rank correlation)", source="Table 9.2")
