@@ -13,8 +13,8 @@ if importlib.util.find_spec("transformers") is None:
 
 from assay.methods.gemfilter import GemFilter, load_model, needle_prompt
 from assay.methods.gemfilter.models import wheel_file
-from assay.studies.gemfilter.hand_set import LAYERS, hand_set_model
-from assay.studies.gemfilter.problem import PlantedNeedle
+from assay.studies.gemfilter.planted.problem import PlantedNeedle
+from assay.studies.gemfilter.planted.theory import LAYERS, hand_set_model
 
 torch.set_num_threads(1)
 task = PlantedNeedle(length=256, hops=2)

@@ -76,7 +76,7 @@ def modules():
 
 def test_everything_but_the_lab_imports(bare):
     names = modules()
-    assert {"assay.methods.gemfilter.adapter.cache", "assay.studies.gemfilter.theory"} <= set(names)
+    assert {"assay.methods.gemfilter.adapter.cache", "assay.studies.gemfilter.cost.theory"} <= set(names)
     bare(f"import importlib\nfor name in {names}: importlib.import_module(name)")
 
 

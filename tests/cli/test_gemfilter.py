@@ -173,7 +173,7 @@ def test_an_answer_with_brackets_is_printed_as_it_is():
 
 def test_the_study_names_the_layers_that_a_smaller_model_lacks(folder):
     from assay.methods.gemfilter import load_model
-    from assay.studies.gemfilter.real_model import Trial, needle_trial
+    from assay.studies.gemfilter.needles.learners import Trial, needle_trial
 
     loaded = load_model(str(folder))
     with pytest.raises(ValueError, match=r"text_layer names layer 23, and .* has 3"):

@@ -252,7 +252,7 @@ def needle(
     if out is not None:
         _save(_heat_map(rows), out)
     if layers is not None:
-        from assay.studies.gemfilter.layer_figures import scans_chart
+        from assay.studies.gemfilter.needles.figures import scans_chart
 
         _save(scans_chart(scans, {size: keep or max(1, size // _KEEP_ONE_IN) for size in sizes}), layers)
     if as_json:

@@ -5,9 +5,9 @@ Nothing is trained. A seed draws prompts, and for the exact arms the weights of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -18,6 +18,17 @@ from assay.methods.gemfilter.baselines import Compression, Prefilled, filtered_p
 
 #: What a learner reports: extra columns, and the metrics that belong to them.
 Row = tuple[dict[str, Any], dict[str, float]]
+#: What a selection is called: a word, or a word and the layer, rule or row that it stands for.
+Key = str | tuple[str, int | str]
+#: How a layer's attention scores the tokens.
+Rule = Literal["logits", "softmax", "window"]
+
+
+def report(record: Callable[..., None], per_seed: Sequence[Sequence[Row]]) -> None:
+    """Rows that every seed has in the same order, recorded for all seeds at once."""
+    for rows in zip(*per_seed, strict=True):
+        columns, first = rows[0]
+        record(at=columns, **{name: [row[1][name] for row in rows] for name in first})
 
 
 class Watch(Compression):
@@ -25,9 +36,9 @@ class Watch(Compression):
 
     name = "watch"
 
-    def __init__(self, filters: Mapping[Any, GemFilter], compression: Compression) -> None:
+    def __init__(self, filters: Mapping[Key, GemFilter], compression: Compression) -> None:
         self.filters, self.compression = filters, compression
-        self.kept: dict[Any, Tensor] = {}
+        self.kept: dict[Key, Tensor] = {}
         self.sets: list[Tensor] = []
 
     def positions(self, layer: Attended) -> None:
@@ -48,7 +59,7 @@ class Read:
     """A batch of prompts after one prefill: positions kept by each filter, SnapKV's index sets, and the caches of full
     attention and of the methods that compress it, ready to decode."""
 
-    kept: dict[Any, Tensor]
+    kept: dict[Key, Tensor]
     index_sets: Tensor
     full: Prefilled
     compressed: list[Prefilled]
@@ -60,7 +71,7 @@ def budget_window(keep: int) -> int:
 
 
 @torch.no_grad()
-def read(model: Any, ids: Tensor, filters: Mapping[Any, GemFilter], chosen: GemFilter) -> Read:
+def read(model: Any, ids: Tensor, filters: Mapping[Key, GemFilter], chosen: GemFilter) -> Read:
     """Full attention, SnapKV, H2O and one-run share one prefill; every filter's selection is noted on the way."""
     keep, window = chosen.keep, budget_window(chosen.keep)
     snapkv = SnapKV(keep, window=window)
@@ -71,7 +82,7 @@ def read(model: Any, ids: Tensor, filters: Mapping[Any, GemFilter], chosen: GemF
 
 
 @torch.no_grad()
-def answers(model: Any, seen: Read, kept: Mapping[Any, Tensor], new: int) -> dict[Any, Tensor]:
+def answers(model: Any, seen: Read, kept: Mapping[Key, Tensor], new: int) -> dict[Key, Tensor]:
     """New tokens (batch, new) of full attention, of the compressed caches, and of a second run on each selection
     (batch, keep) of the same prompts. All caches of ``keep`` tokens are decoded as one batch, each from its own
     position: a second run's is ``keep``, a compressed cache's is that of the whole prompt."""
@@ -125,3 +136,12 @@ def random_positions(n: int, keep: int, draw: torch.Generator, last: int = 0) ->
     """``keep`` positions at random, (1, keep) in rising order; the ``last`` ones of the prompt are always in."""
     chosen = torch.randperm(n - last, generator=draw)[: keep - last]
     return torch.cat([chosen, torch.arange(n - last, n)]).sort().values[None]
+
+
+def blocks_touched(kept: Tensor, length: int, block: int = 16) -> Tensor:
+    """The spread of a selection: the share of the prompt's blocks of ``block`` tokens that hold a kept one.
+
+    ``kept`` (..., k) are positions -> (...)."""
+    count = -(-length // block)
+    touched = torch.zeros(*kept.shape[:-1], count, device=kept.device)
+    return touched.scatter(-1, kept // block, 1.0).mean(dim=-1)

@@ -17,8 +17,8 @@ from assay.methods.gemfilter.baselines import Compression, share_prefill
 from assay.methods.gemfilter.cost import Shape, cache_bytes, cost_model
 from assay.training.seeds import stream
 
+from ..learners import Row, Watch
 from . import theory
-from .learners import Row, Watch
 
 LAYERS, VOCABULARY = 6, 97
 
@@ -29,10 +29,18 @@ def random_model(seed: int, *, attention: str = "eager", device: str = "cpu") ->
         from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=64, intermediate_size=96, num_hidden_layers=LAYERS, num_attention_heads=8,
-        num_key_value_heads=2, max_position_embeddings=8192, pad_token_id=None, bos_token_id=1, eos_token_id=None,
+        vocab_size=VOCABULARY,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        max_position_embeddings=8192,
+        pad_token_id=None,
+        bos_token_id=1,
+        eos_token_id=None,
         attn_implementation=attention,
-    )  # fmt: skip
+    )
     model = LlamaForCausalLM(config).eval()
     draw = stream(seed, "random model")
     with torch.no_grad():
@@ -69,8 +77,8 @@ def _operations(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
     yield {"method": "full"}, {"operations_apart": abs(counter.get_total_flops() / full - 1)}
     with FlopCounterMode(display=False) as counter:
         gem.select(model, ids)
-    ours = cost_model("gemfilter", shape, n=n, layer=gem.layer).prefill_flops  # type: ignore[arg-type]
-    ours += theory.dense_surplus(shape, n, int(gem.layer))
+    layer = int(gem.layer)
+    ours = cost_model("gemfilter", shape, n=n, layer=layer).prefill_flops + theory.dense_surplus(shape, n, layer)
     yield {"method": "gemfilter"}, {"operations_apart": abs(counter.get_total_flops() / ours - 1)}
 
 
@@ -128,7 +136,7 @@ def _largest_position(model: Any) -> Iterator[Callable[[], int]]:
     seen = [0]
 
     def look(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        positions = kwargs.get("position_ids", args[1] if len(args) > 1 else None)
+        positions: Tensor = kwargs["position_ids"] if "position_ids" in kwargs else args[1]
         if positions.shape[-1] == 1:
             seen[0] = max(seen[0], int(positions.max()))
 

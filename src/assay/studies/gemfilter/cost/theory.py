@@ -1,4 +1,4 @@
-"""The table of costs as numbers, and what chance and position say."""
+"""The corrected table of costs as numbers, for the models of the text."""
 
 from __future__ import annotations
 
@@ -29,23 +29,7 @@ def ceiling(layers: int, layer: int) -> float:
 def costs(name: str, n: int, keep: int = 1024, new: int = 50) -> dict[str, Cost]:
     """The corrected table of costs for a model of the text; ``filter only`` loads the layers of pass 1 alone."""
     shape, layer = MODELS[name]
-    made = {method: cost_model(method, shape, n=n, keep=keep, new=new, layer=layer) for method in
-            ("full", "snapkv", "h2o", "gemfilter", "one-run")}  # fmt: skip
+    methods = ("full", "snapkv", "h2o", "gemfilter", "one-run")
+    made = {method: cost_model(method, shape, n=n, keep=keep, new=new, layer=layer) for method in methods}
     made["filter only"] = cost_model("gemfilter", shape, n=n, keep=keep, new=new, layer=layer, resident=False)
     return made
-
-
-def dense_surplus(shape: Shape, n: int, layers: int) -> int:
-    """Operations on the masked half of the square, which kernels without a causal shortcut do as well."""
-    return layers * 2 * shape.heads * shape.head_dim * n * (n - 1)
-
-
-def position_range(method: str, n: int, keep: int, new: int) -> int:
-    """The largest position that decoding reaches: a second run counts from 0, a compressed cache goes on at n."""
-    return (min(keep, n) if method == "gemfilter" else n) + new - 2
-
-
-def index_sets(method: str, shape: Shape) -> int:
-    """One for GemFilter and its one-run; one per layer and key-value head for the others. (The text counts query heads,
-    since its code repeats the keys.)"""
-    return 1 if method in ("gemfilter", "one-run") else shape.layers * shape.kv_heads

@@ -6,7 +6,7 @@ import torch
 pytest.importorskip("transformers", reason="the study's models need the extra llm")
 
 from assay.methods.gemfilter import GemFilter, load_model
-from assay.studies.gemfilter.real_model import Trial, needle_trial, prompt_of
+from assay.studies.gemfilter.needles.learners import Trial, needle_trial, prompt_of
 
 DEPTHS = (0.0, 0.5, 1.0)
 TRIAL = Trial(layer=1, rule="window", text_layer=2, layers=(0, 2), new=4)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from typing import Final, get_args
 
 import torch
 from torch import Tensor
 
-from assay.methods.gemfilter import GemFilter, NeedlePrompt, choose_filter_layer, load_model, needle_prompt
+from assay.methods.gemfilter import GemFilter, NeedlePrompt, needle_prompt
 from assay.methods.gemfilter.models import Loaded
-from assay.methods.gemfilter.scoring import RULES
 from assay.training.seeds import stream
 
-from .learners import Row, answers, distance, random_positions, read, recall
-from .problem import blocks_touched
+from ..learners import Key, Read, Row, Rule, answers, blocks_touched, distance, random_positions, read, recall
 
-#: Prompts on which layers are chosen come from seeds that no evaluation uses.
-TUNING_SEED = 9000
-ROWS = ("last", "middle", "largest")
+RULES: tuple[Rule, ...] = get_args(Rule)
+ROWS: Final = ("last", "middle", "largest")
 
 
 @dataclass(frozen=True)
@@ -30,21 +26,27 @@ class Trial:
     ``layers`` are filter layers whose answers are compared, with the chosen rule; empty where only methods are."""
 
     layer: int
-    rule: str
+    rule: Rule
     text_layer: int
     layers: tuple[int, ...]
     new: int
 
+    def check(self, loaded: Loaded) -> None:
+        """Refuse layers that the model does not have."""
+        named = {"filter_layer": (self.layer,), "text_layer": (self.text_layer,), "scan_layers": self.layers}
+        for name, layers in named.items():
+            if beyond := [layer for layer in layers if layer >= loaded.layers]:
+                raise ValueError(
+                    f"{name} names layer {beyond[0]}, and {loaded.name} has {loaded.layers}: set all three for it"
+                )
 
-@lru_cache(maxsize=1)
-def loaded_model(name: str, device: str) -> Loaded:
-    """The model, read once per process and not once per unit."""
-    return load_model(name, device=device)
-
-
-def prompt_of(loaded: Loaded, seed: int, length: int, depths: Sequence[float]) -> NeedlePrompt:
-    """A seed's prompt. Seeds take the depths in turn, so that as many seeds as depths have each of them once."""
-    return needle_prompt(loaded.tokenizer, length, depths[seed % len(depths)], seed=100 * seed)
+    def filters(self, layers: int, keep: int, question: int) -> dict[Key, GemFilter]:
+        """Every layer under every rule; and the text's layer with the question kept, and with each row."""
+        made: dict[Key, GemFilter] = {
+            (rule, layer): GemFilter(layer=layer, keep=keep, rule=rule) for rule in RULES for layer in range(layers)
+        }
+        made["text rule, question kept"] = GemFilter(layer=self.text_layer, keep=keep, keep_last=question)
+        return made | {("row", row): GemFilter(layer=self.text_layer, keep=keep, row=row) for row in ROWS}
 
 
 @dataclass(frozen=True)
@@ -57,45 +59,28 @@ class Selected:
     needle: Tensor
 
 
+def prompt_of(loaded: Loaded, seed: int, length: int, depths: Sequence[float]) -> NeedlePrompt:
+    """A seed's prompt. Seeds take the depths in turn, so that as many seeds as depths have each of them once."""
+    return needle_prompt(loaded.tokenizer, length, depths[seed % len(depths)], seed=100 * seed)
+
+
 def needle_trial(
     loaded: Loaded, seeds: Sequence[int], length: int, depths: Sequence[float], trial: Trial
 ) -> list[tuple[list[Row], Selected]]:
     """Every measurement on the prompts of some seeds. Full attention, SnapKV, H2O and one-run share a prefill; these
     and all second runs are decoded together."""
-    for name, layers in (
-        ("filter_layer", [trial.layer]),
-        ("text_layer", [trial.text_layer]),
-        ("scan_layers", trial.layers),
-    ):
-        if beyond := [layer for layer in layers if layer >= loaded.layers]:
-            raise ValueError(
-                f"{name} names layer {beyond[0]}, and {loaded.name} has {loaded.layers}: set all three for it"
-            )
-    device = next(loaded.model.parameters()).device
+    trial.check(loaded)
     prompts = [prompt_of(loaded, seed, length, depths) for seed in seeds]
-    ids = torch.tensor([prompt.input_ids for prompt in prompts], device=device)
+    ids = torch.tensor([prompt.input_ids for prompt in prompts], device=next(loaded.model.parameters()).device)
     keep, question = length // 8, min(32, length // 32)
-    chosen = GemFilter(layer=trial.layer, keep=keep, rule=trial.rule)  # type: ignore[arg-type]
-    text = GemFilter(layer=trial.text_layer, keep=keep)
-    filters: dict[Any, GemFilter] = {
-        (rule, layer): GemFilter(layer=layer, keep=keep, rule=rule)  # type: ignore[arg-type]
-        for rule in RULES
-        for layer in range(loaded.layers)
-    }
-    filters["text rule, question kept"] = GemFilter(layer=text.layer, keep=keep, keep_last=question)
-    filters |= {("row", row): GemFilter(layer=text.layer, keep=keep, row=row) for row in ROWS}
-    seen = read(loaded.model, ids, filters, chosen)
+    chosen = GemFilter(layer=trial.layer, keep=keep, rule=trial.rule)
+    seen = read(loaded.model, ids, trial.filters(loaded.layers, keep, question), chosen)
     draws = [stream(seed, f"random selection {length}") for seed in seeds]
-    kept: dict[Any, Tensor] = {
-        "gemfilter": seen.kept[trial.rule, trial.layer],
-        "text rule": seen.kept["logits", trial.text_layer],
-        "text rule, question kept": seen.kept["text rule, question kept"],
-        "random": torch.cat([random_positions(length, keep, draw, last=question) for draw in draws]).to(device),
-    }
+    drawn = torch.cat([random_positions(length, keep, draw, last=question) for draw in draws])
+    kept = {**_compared(seen, trial), "random": drawn.to(ids.device)}
     if trial.layers:
         kept["without the needle"] = _without(kept["gemfilter"], prompts, draws)
-        kept |= {("layer", layer): seen.kept[trial.rule, layer] for layer in trial.layers}
-        kept |= {("row", row): seen.kept["row", row] for row in ROWS if row != "last"}
+        kept |= _ablations(seen, trial)
     answered = answers(loaded.model, seen, kept, trial.new)
     made = []
     for i, prompt in enumerate(prompts):
@@ -104,10 +89,25 @@ def needle_trial(
         places = {name: each[i] for name, each in seen.kept.items()}
         ours, theirs = places[trial.rule, trial.layer], seen.index_sets[i]
         rows: list[Row] = [({}, {"depth": prompt.depth}), *_method_rows(right)]
-        rows += [*_ablation_rows(right, places, prompt, trial), *_scan_rows(places, prompt)]
+        rows += [*_ablation_rows(right, places, prompt, trial), *_scan_rows(places, prompt, loaded.layers)]
         rows += _selection_rows(ours, theirs, prompt, length)
         made.append((rows, _selected(ours, theirs, prompt, length, loaded.layers)))
     return made
+
+
+def _compared(seen: Read, trial: Trial) -> dict[Key, Tensor]:
+    """The selections of the chosen filter and of the text's rule."""
+    return {
+        "gemfilter": seen.kept[trial.rule, trial.layer],
+        "text rule": seen.kept["logits", trial.text_layer],
+        "text rule, question kept": seen.kept["text rule, question kept"],
+    }
+
+
+def _ablations(seen: Read, trial: Trial) -> dict[Key, Tensor]:
+    """The selections of other layers under the chosen rule, and of other rows at the text's layer."""
+    layers: dict[Key, Tensor] = {("layer", layer): seen.kept[trial.rule, layer] for layer in trial.layers}
+    return layers | {("row", row): seen.kept["row", row] for row in ROWS if row != "last"}
 
 
 def _right(loaded: Loaded, prompt: NeedlePrompt, tokens: Tensor) -> float:
@@ -126,11 +126,11 @@ def _without(kept: Tensor, prompts: Sequence[NeedlePrompt], draws: Sequence[torc
     return torch.tensor(made, device=kept.device)
 
 
-def _method_rows(right: dict[Any, float]) -> list[Row]:
+def _method_rows(right: dict[Key, float]) -> list[Row]:
     return [({"method": name}, {"accuracy": value}) for name, value in right.items() if isinstance(name, str)]
 
 
-def _ablation_rows(right: dict[Any, float], kept: dict[Any, Tensor], prompt: NeedlePrompt, trial: Trial) -> list[Row]:
+def _ablation_rows(right: dict[Key, float], kept: dict[Key, Tensor], prompt: NeedlePrompt, trial: Trial) -> list[Row]:
     if not trial.layers:
         return []
     rows: list[Row] = [({"layer": layer}, {"accuracy": right["layer", layer]}) for layer in trial.layers]
@@ -140,16 +140,16 @@ def _ablation_rows(right: dict[Any, float], kept: dict[Any, Tensor], prompt: Nee
     return rows
 
 
-def _scan_rows(kept: dict[Any, Tensor], prompt: NeedlePrompt) -> list[Row]:
+def _scan_rows(kept: dict[Key, Tensor], prompt: NeedlePrompt, layers: int) -> list[Row]:
     """Every layer under every rule: the share of the needle kept, whether the answer was, and the distance to it."""
     rows: list[Row] = []
-    for key, places in kept.items():
-        if key[0] not in RULES:
-            continue
-        share = float(recall(places, prompt.needle_at))
-        answer = float(recall(places, prompt.answer_at) == 1)
-        apart = float(distance(places, prompt.needle_at))
-        rows.append(({"rule": key[0], "layer": key[1]}, {"recall": share, "coverage": answer, "distance": apart}))
+    for layer in range(layers):
+        for rule in RULES:
+            places = kept[rule, layer]
+            share = float(recall(places, prompt.needle_at))
+            answer = float(recall(places, prompt.answer_at) == 1)
+            apart = float(distance(places, prompt.needle_at))
+            rows.append(({"rule": rule, "layer": layer}, {"recall": share, "coverage": answer, "distance": apart}))
     return rows
 
 
@@ -170,23 +170,3 @@ def _selected(kept: Tensor, sets: Tensor, prompt: NeedlePrompt, n: int, layers: 
     by_layer = sets.reshape(layers, -1, sets.shape[-1])
     heads = torch.zeros(layers, by_layer.shape[1], n, device=sets.device).scatter(2, by_layer, 1.0).mean(dim=1)
     return Selected(kept, heads, torch.tensor([prompt.needle_at[0], prompt.needle_at[-1]]))
-
-
-def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int) -> list[Row]:
-    """The layer and rule that tuning prompts choose, judged on other tuning prompts."""
-    choice = choose_filter_layer(
-        loaded.model, loaded.tokenizer, keep=length // 8, length=length, prompts=prompts, rules=("logits", "window"),
-        seed=TUNING_SEED + seed, remember=False,
-    )  # fmt: skip
-    rows: list[Row] = [
-        ({"rule": rule, "layer": layer}, {"tuning_recall": value})
-        for rule, values in choice.recall.items()
-        for layer, value in enumerate(values)
-    ]
-    found = {
-        "chosen_layer": float(choice.layer),
-        "chose_window": float(choice.rule == "window"),
-        "held_out_recall": choice.held_out_recall,
-        "held_out_coverage": choice.held_out_coverage,
-    }
-    return [*rows, ({}, found)]

@@ -60,11 +60,21 @@ def hand_set_model(task: PlantedNeedle, *, device: str = "cpu") -> Any:
 
     codes = _Codes(task)
     config = LlamaConfig(
-        vocab_size=codes.size, hidden_size=codes.hidden, intermediate_size=8, num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS, num_key_value_heads=HEADS, head_dim=WIDTH, max_position_embeddings=65_536,
-        rms_norm_eps=1e-12, tie_word_embeddings=False, pad_token_id=None, bos_token_id=BOS, eos_token_id=None,
+        vocab_size=codes.size,
+        hidden_size=codes.hidden,
+        intermediate_size=8,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        head_dim=WIDTH,
+        max_position_embeddings=65_536,
+        rms_norm_eps=1e-12,
+        tie_word_embeddings=False,
+        pad_token_id=None,
+        bos_token_id=BOS,
+        eos_token_id=None,
         rope_parameters={"rope_type": "default", "rope_theta": _THETA},
-    )  # fmt: skip
+    )
     model = LlamaForCausalLM(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():

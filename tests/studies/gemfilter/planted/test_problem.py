@@ -3,13 +3,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.studies.gemfilter.problem import BOS, MARK, PlantedNeedle, blocks_touched
+from assay.studies.gemfilter.planted.problem import BOS, MARK, PlantedNeedle
 
 
 @given(
-    hops=st.sampled_from([1, 2]), pairs=st.integers(1, 6), length=st.integers(160, 400), depth=st.floats(0, 1),
+    hops=st.sampled_from([1, 2]),
+    pairs=st.integers(1, 6),
+    length=st.integers(160, 400),
+    depth=st.floats(0, 1),
     seed=st.integers(0, 50),
-)  # fmt: skip
+)
 def test_the_asked_facts_stand_where_the_prompt_says(hops, pairs, length, depth, seed):
     task = PlantedNeedle(length, hops, pairs=pairs)
     made = task.sample(seed, (depth,), 2)
@@ -46,8 +49,3 @@ def test_what_does_not_fit_is_refused():
         PlantedNeedle(400, 2, pairs=9)
     with pytest.raises(ValueError, match="no room"):
         PlantedNeedle(40, 2, pairs=4)
-
-
-def test_spread_counts_blocks():
-    kept = torch.tensor([[0, 1, 2, 3], [0, 16, 32, 63]])
-    assert blocks_touched(kept, 64).tolist() == [0.25, 1.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,34 +11,32 @@ from torch import Tensor
 from assay.methods.gemfilter import GemFilter
 from assay.training.seeds import stream
 
-from .hand_set import FOUND, LAYERS, hand_set_model
-from .learners import Row, answers, distance, random_positions, read, recall
-from .problem import TASKS, Planted, PlantedNeedle, blocks_touched
+from ..learners import Key, Row, answers, blocks_touched, distance, random_positions, read, recall
+from .problem import Planted, PlantedNeedle
+from .theory import FOUND, LAYERS, hand_set_model
 
 NEW = 2
 
 
-def planted_rows(
-    seed: int, task: str, length: int, depths: tuple[float, ...], count: int, pairs: int, device: str
-) -> list[Row]:
-    """One seed's prompts: layers, rows, methods, selections."""
-    problem = PlantedNeedle(length, TASKS[task], pairs=pairs)
+def planted_rows(problem: PlantedNeedle, seed: int, depths: tuple[float, ...], count: int, device: str) -> list[Row]:
+    """One seed's prompts, ``count`` for every depth: layers, rows, methods, selections."""
     prompts, model = problem.sample(seed, depths, count), hand_set_model(problem, device=device)
-    ids, keep, found = prompts.ids.to(device), length // 8, FOUND[problem.hops][0]
+    ids, keep, found = prompts.ids.to(device), problem.length // 8, FOUND[problem.hops][0]
     chosen = GemFilter(layer=found, keep=keep)
-    filters: dict[Any, GemFilter] = {("layer", i): chosen.at(i) for i in range(LAYERS)}
+    filters: dict[Key, GemFilter] = {("layer", i): chosen.at(i) for i in range(LAYERS)}
     filters |= {("row", row): GemFilter(layer=found, keep=keep, row=row) for row in ("middle", "largest")}
     seen = read(model, ids, filters, chosen)
     kept = {**seen.kept, **_controls(seed, prompts, keep, device)}
     right = {name: _right(tokens, prompts) for name, tokens in answers(model, seen, kept, NEW).items()}
     right["gemfilter"] = right["layer", found]
+    missing = replace(problem, absent=True).sample(seed, depths, count)
     return [
         *_layer_rows(prompts, kept, right),
         *(({"row": row}, {"accuracy": right["row", row].mean().item()}) for row in ("middle", "largest")),
         ({"row": "last"}, {"accuracy": right["gemfilter"].mean().item()}),
         *_method_rows(prompts, right, depths),
-        *_selection_rows(prompts, kept["layer", found], seen.index_sets, length),
-        ({"method": "absent"}, {"accuracy": _absent(problem, model, seed, depths, count, keep, found, device)}),
+        *_selection_rows(prompts, kept["layer", found], seen.index_sets, problem.length),
+        ({"method": "absent"}, {"accuracy": _absent(chosen, model, missing, device)}),
     ]
 
 
@@ -46,7 +45,7 @@ def _right(tokens: Tensor, prompts: Planted) -> Tensor:
     return (tokens.cpu() == prompts.answer).all(dim=1).float()
 
 
-def _controls(seed: int, prompts: Planted, keep: int, device: str) -> dict[Any, Tensor]:
+def _controls(seed: int, prompts: Planted, keep: int, device: str) -> dict[Key, Tensor]:
     """As many tokens at random (with the question), and the first ones, which the printed listing returns."""
     n, count = prompts.ids.shape[1], len(prompts)
     draws = [random_positions(n, keep, stream(seed, f"random {i}"), last=2) for i in range(count)]
@@ -54,7 +53,7 @@ def _controls(seed: int, prompts: Planted, keep: int, device: str) -> dict[Any, 
     return {"random": torch.cat(draws).to(device), "listing": first.to(device)}
 
 
-def _layer_rows(prompts: Planted, kept: dict[Any, Tensor], right: dict[Any, Tensor]) -> list[Row]:
+def _layer_rows(prompts: Planted, kept: dict[Key, Tensor], right: dict[Key, Tensor]) -> list[Row]:
     rows: list[Row] = []
     covered = torch.zeros(LAYERS, len(prompts))
     for layer in range(LAYERS):
@@ -63,17 +62,13 @@ def _layer_rows(prompts: Planted, kept: dict[Any, Tensor], right: dict[Any, Tens
             covered[layer, i] = float(recall(places[i], value) == 1)
         shares = [float(recall(places[i], needle)) for i, needle in enumerate(prompts.needle_at)]
         apart = [float(distance(places[i], value)) for i, value in enumerate(prompts.answer_at.tolist())]
-        rows.append(
-            (
-                {"layer": layer},
-                {
-                    "coverage": covered[layer].mean().item(),
-                    "recall": sum(shares) / len(shares),
-                    "distance": sum(apart) / len(apart),
-                    "accuracy": right["layer", layer].mean().item(),
-                },
-            )
-        )
+        metrics = {
+            "coverage": covered[layer].mean().item(),
+            "recall": sum(shares) / len(shares),
+            "distance": sum(apart) / len(apart),
+            "accuracy": right["layer", layer].mean().item(),
+        }
+        rows.append(({"layer": layer}, metrics))
     # The end of the prompt is kept by every layer, so that a value which stands there says nothing about layers.
     inner = [i for i, depth in enumerate(prompts.depth.tolist()) if depth < 1]
     firsts = [int(covered[:, i].argmax()) if covered[:, i].any() else -1 for i in inner]
@@ -82,7 +77,7 @@ def _layer_rows(prompts: Planted, kept: dict[Any, Tensor], right: dict[Any, Tens
     return rows
 
 
-def _method_rows(prompts: Planted, right: dict[Any, Tensor], depths: tuple[float, ...]) -> list[Row]:
+def _method_rows(prompts: Planted, right: dict[Key, Tensor], depths: tuple[float, ...]) -> list[Row]:
     rows: list[Row] = []
     for method in ("full", "snapkv", "h2o", "one-run", "gemfilter", "random", "listing"):
         rows.append(({"method": method}, {"accuracy": right[method].mean().item()}))
@@ -94,7 +89,7 @@ def _method_rows(prompts: Planted, right: dict[Any, Tensor], depths: tuple[float
 
 def _selection_rows(prompts: Planted, kept: Tensor, sets: Tensor, length: int) -> list[Row]:
     """Needle recall and spread of an index set, on average over sets and prompts."""
-    made = []
+    made: list[Row] = []
     for method, places in (("gemfilter", kept[:, None].cpu()), ("snapkv", sets.cpu())):
         shares = [float(recall(places[i], needle).mean()) for i, needle in enumerate(prompts.needle_at)]
         spread = float(blocks_touched(places, length).mean())
@@ -102,11 +97,7 @@ def _selection_rows(prompts: Planted, kept: Tensor, sets: Tensor, length: int) -
     return made
 
 
-def _absent(problem: Any, model: Any, seed: int, depths: Any, count: int, keep: int, layer: int, device: str) -> float:
+def _absent(chosen: GemFilter, model: Any, missing: Planted, device: str) -> float:
     """GemFilter's accuracy when the facts about the asked key are missing: nothing is left to find."""
-    missing = PlantedNeedle(problem.length, problem.hops, pairs=problem.pairs, absent=True)
-    prompts = missing.sample(seed, depths, count)
-    made = GemFilter(layer=layer, keep=keep).generate(
-        model, prompts.ids.to(device), max_new_tokens=NEW, do_sample=False
-    )
-    return _right(made[:, -NEW:], prompts).mean().item()
+    made = chosen.generate(model, missing.ids.to(device), max_new_tokens=NEW, do_sample=False)
+    return _right(made[:, -NEW:], missing).mean().item()

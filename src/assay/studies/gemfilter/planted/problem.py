@@ -93,12 +93,3 @@ class PlantedNeedle:
         ids[0], ids[-2], ids[-1] = BOS, MARK, names[0, 0]
         value_at = 2 + _BLOCK * first
         return ids, needle, [value_at, value_at + 1], values[0]
-
-
-def blocks_touched(kept: Tensor, length: int, block: int = 16) -> Tensor:
-    """The spread of a selection: the share of the prompt's blocks of ``block`` tokens that hold a kept one.
-
-    ``kept`` (..., k) are positions -> (...)."""
-    count = -(-length // block)
-    touched = torch.zeros(*kept.shape[:-1], count, device=kept.device)
-    return touched.scatter(-1, kept // block, 1.0).mean(dim=-1)

@@ -1,0 +1,45 @@
+"""A real language model, and the filter layer and rule that tuning prompts choose for it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from assay.methods.gemfilter import choose_filter_layer, load_model
+from assay.methods.gemfilter.models import Loaded
+
+from ..learners import Row
+
+#: Prompts on which layers are chosen come from seeds that no evaluation uses.
+TUNING_SEED = 9000
+
+
+@lru_cache(maxsize=1)
+def loaded_model(name: str, device: str) -> Loaded:
+    """The model, read once per process and not once per unit."""
+    return load_model(name, device=device)
+
+
+def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int) -> list[Row]:
+    """The layer and rule that tuning prompts choose, judged on other tuning prompts."""
+    choice = choose_filter_layer(
+        loaded.model,
+        loaded.tokenizer,
+        keep=length // 8,
+        length=length,
+        prompts=prompts,
+        rules=("logits", "window"),
+        seed=TUNING_SEED + seed,
+        remember=False,
+    )
+    rows: list[Row] = [
+        ({"rule": rule, "layer": layer}, {"tuning_recall": value})
+        for rule, values in choice.recall.items()
+        for layer, value in enumerate(values)
+    ]
+    found = {
+        "chosen_layer": float(choice.layer),
+        "chose_window": float(choice.rule == "window"),
+        "held_out_recall": choice.held_out_recall,
+        "held_out_coverage": choice.held_out_coverage,
+    }
+    return [*rows, ({}, found)]
