@@ -83,8 +83,8 @@ def interval_faster(m: Measurements[Params]) -> Judgement:
     paper="73.2 %",
 )
 def interval_random_features(m: Measurements[Params]) -> Judgement:
-    network = m.final("test_accuracy", arm="network", setting="interval", **STRUCTURED)
     best = m.best("test_accuracy", arm="random-features", setting="interval", **STRUCTURED)
+    network = m.final("test_accuracy", arm="network", setting="interval", **STRUCTURED)
     return (network - best).named("network − best random features").at_least(0.05)
 
 

@@ -12,8 +12,6 @@ from .arms import Params, part
 from .claims import ON_PARITY
 
 Layers = alt.LayerChart | alt.FacetChart
-
-
 _STAR = "M0,-1L0.25,-0.3L1,-0.3L0.4,0.15L0.6,0.9L0,0.45L-0.6,0.9L-0.4,0.15L-1,-0.3L-0.25,-0.3Z"
 
 
