@@ -67,6 +67,7 @@ class Patterns(lab.Params):
         return self
 
     def problem(self, inputs: str = "structured", basis: str | None = None) -> PatternProblem:
+        """The problem, in this basis if one is given; all ``inputs`` but ``uniform`` ones have structure."""
         if self.labels == "counts":
             counts = tuple(sorted(self.positive))
         else:
@@ -83,6 +84,7 @@ class Patterns(lab.Params):
         )
 
     def stages(self) -> Stages:
+        """The constants of the first two steps."""
         # The structured problem's constants serve the unstructured runs too, where γ may be 0.
         problem = self.problem()
         share = min(problem.positive_share, 1 - problem.positive_share)

@@ -22,6 +22,7 @@ TUNED = (*ADAM, *SGD)
 
 
 def fit_words(text: str) -> tuple[str, float]:
+    """An optimizer and its rate, written as 'adam 0.1'."""
     name, _, rate = text.partition(" ")
     if name not in ("adam", "sgd") or not rate.replace(".", "", 1).replace("e-", "", 1).isdigit() or not float(rate):
         raise ValueError("write an optimizer and its rate, such as 'sgd 0.001' or 'adam 0.1'")

@@ -18,7 +18,7 @@ from ..problem import Data
 from .learners import Plain, train_network
 from .theory import third_stage_rate
 
-P = TypeVar("P", bound=Predictor)
+Trained = TypeVar("Trained", bound=Predictor)
 
 MAIN = ("parity", "interval")
 COMPARED = [name for name in SETTINGS if name != "tiny-samples"]
@@ -45,11 +45,11 @@ part = lab.Part("network", params=Params)
 
 def record_curve(
     record: lab.Recorder,
-    runs: Iterable[tuple[int, P]],
+    runs: Iterable[tuple[int, Trained]],
     test: Data,
     train: Data,
     at: Mapping[str, str] | None = None,
-) -> P:
+) -> Trained:
     """Record test accuracy along the way and training accuracy at the end; returns the last predictor."""
     for step, predict in runs:
         plain, balanced = accuracies(predict, *test)
