@@ -6,8 +6,7 @@ import warnings
 import pytest
 import torch
 
-from assay.studies.feature_emergence.problem import PatternProblem, label_counts, orthonormal
-from assay.studies.feature_emergence.variants import CodeProblem, GaussianMixture, GeneralProblem
+from assay.studies.feature_emergence.problem import PatternProblem, label_counts, orthonormal, standardized
 from assay.training.seeds import Seeds, stream
 
 SEEDS = Seeds((0, 1), dtype=torch.float64)
@@ -102,44 +101,6 @@ def test_orthonormal_columns():
     assert torch.allclose(basis.mT @ basis, torch.eye(7, dtype=torch.float64), atol=1e-10)
 
 
-def test_codes_label_the_word_and_not_the_count():
-    problem = CodeProblem(30, 12, 20)
-    words = problem.words(0)
-    assert len(torch.unique(words, dim=0)) == 20
-    x, y = problem.sample(SEEDS, "train", N)
-    assert within((y > 0).double().mean(1), 0.5, 0.5, N)
-    truth, signal = problem.truth(SEEDS)[:, 0], (x * y.unsqueeze(-1)).mean(1)
-    assert torch.cosine_similarity(truth, signal).min() > 0.97
-    assert within(x.square().sum(-1).mean(1), 1.0, 1.0, N)
-
-
-def test_gaussian_mixture_centres_and_noise():
-    problem = GaussianMixture(20, 3, 0.5)
-    x, y = problem.sample(SEEDS, "train", 2000)
-    centres = problem.truth(SEEDS)
-    assert centres.shape == (2, 8, 20)
-    nearest = torch.cdist(x, centres).argmin(-1)
-    signs = (centres @ problem.directions(SEEDS)).prod(-1).sign()
-    assert (signs.gather(1, nearest) == y).double().mean() > 0.99
-    residual = x - centres.gather(1, nearest.unsqueeze(-1).expand_as(x))
-    assert residual.square().sum(-1).mean() == pytest.approx(0.25 * 3, rel=0.05)
-
-
-def test_general_family_is_incoherent_noisy_and_normalised():
-    problem = GeneralProblem(60, 20, 3, (1, 3), noise=0.1, coherence=1.5, tie=0.5)
-    dictionary = problem.dictionary(SEEDS)
-    overlap = dictionary.mT @ dictionary - torch.eye(20, dtype=torch.float64)
-    assert overlap.abs().max() <= 1.5 / math.sqrt(60) + 1e-9
-    assert overlap.abs().max() > 0.01
-    x, y = problem.sample(SEEDS, "train", N)
-    assert x.square().sum(-1).mean() == pytest.approx(1.0, rel=0.05)
-    assert set(y.unique().tolist()) == {-1.0, 1.0}
-    drawn = problem._patterns(stream(0, "x"), N)
-    assert within(drawn.double().mean(0), problem.rates(), 0.5, N)
-    pair = torch.corrcoef(drawn[:, 10:12].T)[0, 1]
-    assert pair > 0.15
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -180,25 +141,8 @@ def test_a_share_that_no_rejection_can_give_is_refused():
         parity(positive=(0, 1, 2, 3, 4, 5), negative_share=0.5)
 
 
-def test_two_gaussians_are_the_general_family_with_one_pattern():
-    problem = GeneralProblem(8, 1, 1, (1,), noise=0.3)
-    x, y = problem.sample(SEEDS, "train", N)
-    pattern = problem.dictionary(SEEDS)[..., 0]
-    along = (x * pattern.unsqueeze(1)).sum(-1) * problem.scale
-    # Centred at ±1/2 along the pattern, with noise of size 0.3 around it.
-    assert within((along * y).mean(1), 0.5, 0.3, N)
-    assert (along - y / 2).std(1).tolist() == pytest.approx([0.3, 0.3], rel=0.05)
-    assert problem.class_statistics() == (0.5, 1.0, 0.0)
-    assert problem.gamma == 0.5
-
-
-def test_general_class_statistics_against_a_sample():
-    problem = GeneralProblem(40, 12, 4, (3, 4), rate=0.6)
-    drawn = problem._patterns(stream(0, "x"), 100_000)[:, :4].double()
-    labels = torch.where(drawn.sum(1) >= 3, 1.0, -1.0)
-    rarest, positive, negative = problem.class_statistics()
-    assert min((labels > 0).double().mean(), (labels < 0).double().mean()) == pytest.approx(rarest, abs=0.01)
-    assert drawn[labels > 0].mean() == pytest.approx(positive, abs=0.01)
-    assert -drawn[labels < 0].mean() == pytest.approx(negative, abs=0.01)
-    with pytest.raises(ValueError, match="empty"):
-        GeneralProblem(40, 12, 4, ()).class_statistics()
+def test_standardized_inputs_are_centred_with_unit_mean_variance(digits):
+    train, test = standardized(*digits)
+    assert train.mean(dim=0).abs().max() < 1e-5
+    assert train.var(dim=0, correction=0).mean().item() == pytest.approx(1, abs=1e-5)
+    assert test.shape == (200, 64)

@@ -1,4 +1,4 @@
-"""Training procedures: the mirrored network with its two erase-and-step stages, and the methods it is compared with."""
+"""What the network and those beside it share: two erase-and-step stages, training, and heads on frozen features."""
 
 from __future__ import annotations
 
@@ -9,16 +9,7 @@ import torch
 from torch import Tensor
 
 from assay.training.seeds import Seeds
-from assay.training.two_layer import (
-    Activation,
-    Linearised,
-    TwoLayer,
-    descend,
-    frozen,
-    hinge_gradients,
-    hinge_residual,
-    take,
-)
+from assay.training.two_layer import Activation, TwoLayer, descend, hinge_gradients, hinge_residual, take
 
 from .theory import first_step_size, initial_scales, smoothed, smoothed_slope, truncated_relu
 
@@ -133,36 +124,6 @@ class Fit:
         )
 
 
-def train_network(
-    net: TwoLayer, inputs: Tensor, labels: Tensor, fit: Fit, seeds: Seeds
-) -> Iterator[tuple[int, TwoLayer]]:
-    """Stage three on both layers; yields the trained network as it goes (the same object, updated in place)."""
-    model = frozen(net, weights=fit.weight_rate > 0)
-
-    def gradients(index: Tensor) -> TwoLayer:
-        with torch.no_grad():
-            return hinge_gradients(model, *take(inputs, labels, index), PLAIN)
-
-    for step in fit.descend(model, gradients, inputs.shape[1], seeds):
-        yield step, _detached(model)
-
-
-def train_linearised(
-    start: TwoLayer, inputs: Tensor, labels: Tensor, fit: Fit, seeds: Seeds
-) -> Iterator[tuple[int, Predictor]]:
-    """The NTK comparator: the model linearised at the same initialisation, all of its parameters trained."""
-    model = Linearised.at(start)
-    for part in (model.moves.weights, model.moves.biases, model.moves.output):
-        part.requires_grad_(True)
-    detached = replace(model, moves=_detached(model.moves))
-
-    def gradients(index: Tensor) -> TwoLayer:
-        return detached.gradients(*take(inputs, labels, index), PLAIN)
-
-    for step in fit.descend(model.moves, gradients, inputs.shape[1], seeds):
-        yield step, lambda x: detached(x, PLAIN)
-
-
 @dataclass(frozen=True)
 class Head:
     """A trained linear head (seeds, neurons) on frozen features."""
@@ -220,48 +181,5 @@ def features_of(
     return lambda x: ((raw(x).double() - mean) / scale).to(x.dtype)
 
 
-def _detached(net: TwoLayer) -> TwoLayer:
+def detached(net: TwoLayer) -> TwoLayer:
     return TwoLayer(net.weights.detach(), net.biases.detach(), net.output.detach())
-
-
-@dataclass(frozen=True)
-class ReluRun:
-    """A standard ReLU network after some epochs: weights (seeds, neurons, dim), test accuracy (seeds,)."""
-
-    epoch: int
-    weights: Tensor
-    test_accuracy: Tensor
-
-
-def train_relu(
-    data: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], seeds: Seeds, *, width: int, epochs: tuple[int, ...],
-    batch: int = 128, rate: float = 0.1, momentum: float = 0.9,
-) -> Iterator[ReluRun]:  # fmt: skip
-    """Ordinary training (logistic loss, SGD with momentum, Gaussian initialisation); yields at the given epochs."""
-    inputs, labels = data
-    n, dim = inputs.shape[1:]
-    weights = (seeds.normal("relu weights", width, dim) * dim**-0.5).requires_grad_()
-    biases = torch.zeros(len(seeds), width, device=inputs.device, dtype=inputs.dtype).requires_grad_()
-    output = (seeds.normal("relu outputs", width) * width**-0.5).requires_grad_()
-    optimizer = torch.optim.SGD([weights, biases, output], lr=rate, momentum=momentum)
-
-    def forward(x: Tensor) -> Tensor:
-        hidden = torch.relu(torch.baddbmm(biases.unsqueeze(1), x, weights.mT))
-        return (hidden @ output.unsqueeze(-1)).squeeze(-1)
-
-    def report(epoch: int) -> ReluRun:
-        with torch.no_grad():
-            right = (forward(test[0]) > 0) == (test[1] > 0)
-        return ReluRun(epoch, weights.detach().clone(), right.double().mean(1))
-
-    per_epoch = n // batch
-    if 0 in epochs:
-        yield report(0)
-    for step, index in enumerate(seeds.batches("relu batches", n, batch, per_epoch * max(epochs)), 1):
-        x, y = take(inputs, labels, index)
-        loss = torch.nn.functional.softplus(-y * forward(x)).mean(1).sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        if step % per_epoch == 0 and step // per_epoch in epochs:
-            yield report(step // per_epoch)

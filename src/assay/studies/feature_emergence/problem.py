@@ -1,7 +1,7 @@
 """Data with known features: hidden binary patterns times a dictionary, labelled by the count of relevant patterns.
 
 Every problem of this study samples ``(inputs (seeds, n, features), labels (seeds, n))`` and can say what its
-features are. The problems beside the main one are in ``variants.py``.
+features are. Real images, of which nobody knows that, are standardised here.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from assay.data.images import ImageSet
 from assay.training.seeds import Seeds, stream
 
+Data = tuple[Tensor, Tensor]  # inputs and labels
 INPUTS = ("mixture", "uniform", "independent")
 
 
@@ -235,5 +237,14 @@ class PatternProblem:
 def orthonormal(rows: int, columns: int, *, generator: torch.Generator) -> Tensor:
     """A matrix with orthonormal columns, Haar distributed: QR of a Gaussian with the signs of R's diagonal fixed."""
     gaussian = torch.randn(rows, columns, generator=generator, dtype=torch.float64)
+    basis: Tensor
     basis, upper = torch.linalg.qr(gaussian)
     return basis * torch.sign(torch.diagonal(upper))
+
+
+def standardized(train: ImageSet, *others: ImageSet) -> list[Tensor]:
+    """Flat inputs (n, dim) of all sets: the training images' mean removed, and one scale for all pixels that makes
+    their mean variance 1. The scale is a scalar, as in the pattern model, so that the covariance keeps its shape."""
+    flat = train.images.flatten(1)
+    mean, scale = flat.mean(dim=0), flat.var(dim=0, correction=0).mean().sqrt()
+    return [(each.images.flatten(1) - mean) / scale for each in (train, *others)]

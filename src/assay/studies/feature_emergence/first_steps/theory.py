@@ -1,9 +1,11 @@
-"""What the first two steps did, measured against the theory's predictions. Pure functions of trained tensors."""
+"""What the theory says of the first two steps, and how gradients and weights of trained tensors compare with it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,9 +13,66 @@ from torch import Tensor
 from assay.probes.directions import cosines
 from assay.training.two_layer import Activation, TwoLayer, hinge_residual
 
-from . import theory
-from .learners import Stages, class_weights, smooth
-from .problem import PatternProblem
+from ..learners import Stages, class_weights, smooth
+from ..problem import PatternProblem
+from ..theory import smoothed_slope
+
+Share = TypeVar("Share", float, Tensor)
+
+
+def step_one_gate(background: Tensor, q: Tensor, b: Tensor, s: float) -> tuple[Tensor, Tensor]:
+    """β_i = Pr[⟨φ_{−A}, q_{−A}⟩ + b_i + ξ ∈ (0,1)] and κ_i = E[σ̃'²]/β_i², averaged over the sampled backgrounds.
+
+    ``background`` holds φ with the relevant coordinates set to zero: (seeds, n, D); ``q`` (seeds, neurons, D).
+    """
+    gate = smoothed_slope(background @ q.mT + b.unsqueeze(1), s)
+    beta = gate.mean(1)
+    return beta, gate.square().mean(1) / beta.square()
+
+
+def step_two_gate(b: Tensor, s: float) -> Tensor:
+    """β_i = Pr[b_i + ξ ∈ (0, 1)]: after one tiny step the gate no longer depends on the input."""
+    return smoothed_slope(b, s)
+
+
+def expected_tangent(k: int, D: int, n: int, p_o: float, gamma: float, kappa: float = 1.0) -> float:
+    """tan of the angle between a neuron after step two (κ = 1) or one (κ = κ_i) and u*: sampling noise alone.
+
+    Derived: as η⁽¹⁾ → 0 every neuron is collinear with the empirical E[yx], whose background components have
+    variance σ_φ²/n: tan² = κ(D−k)p_o(1−p_o)/(nkγ²).
+    """
+    return math.sqrt(kappa * (D - k) * p_o * (1 - p_o) / (n * k * gamma**2))
+
+
+def class_weight_spread(positive: Share) -> Share:
+    """E[α_y²] of the weights α_y = 1/(2 Pr[y]): the factor by which balancing classes raises sampling variances."""
+    spread: Share = (1 / positive + 1 / (1 - positive)) / 4
+    return spread
+
+
+def cosine_of_tangent(tangent: float) -> float:
+    return 1 / math.sqrt(1 + tangent**2)
+
+
+def gradient_error_scale(k: int, D: int, m: int, sigma_phi: float, scale: float, delta: float = 0.01) -> float:
+    """ε_e of the step-one lemma."""
+    log = math.log(D * m / delta)
+    return float((k * math.sqrt(log) + log**1.5) / math.sqrt(sigma_phi**2 * scale**2 * (D - k)))
+
+
+def second_error_scale(eta: float, a: float, k: int, gamma: float, epsilon: float, scale: float, s: float) -> float:
+    """ε_{e2} of the step-two lemma without its e^{−Θ(k)} term."""
+    return eta * abs(a) * k * (gamma + epsilon) / (scale**2 * s)
+
+
+def typical_initialisation(q: Tensor, sigma_w: float, k: int, m: int, delta: float = 0.01) -> Tensor:
+    """Whether each neuron's background weights are typical: Σq² in [½, 3/2]σ_w²(D−k), max|q| ≤ σ_w√(2 log(Dm/δ)).
+
+    ``q``: (..., D−k) background coordinates.
+    """
+    size = q.square().sum(-1) / (sigma_w**2 * q.shape[-1])
+    limit = sigma_w * math.sqrt(2 * math.log((q.shape[-1] + k) * m / delta))
+    return (size >= 0.5) & (size <= 1.5) & (q.abs().amax(-1) <= limit)
 
 
 def gradient_components(net: TwoLayer, inputs: Tensor, labels: Tensor, activation: Activation) -> Tensor:
@@ -39,7 +98,7 @@ class ComponentReport:
     expected_tangent: Tensor  # of the weights that this gradient gives
     gate_change: Tensor  # largest change that the input makes to a gate; near 0 in step two
 
-    def metrics(self) -> dict[str, Tensor]:
+    def metrics(self) -> dict[str, Any]:
         by_seed = (name for name in self.__dataclass_fields__ if name not in ("step", "gate", "signal"))
         return {name: getattr(self, name) for name in by_seed}
 
@@ -49,21 +108,24 @@ def component_reports(
 ) -> Iterator[ComponentReport]:
     """Both steps in the pattern basis: the gradient at initialisation, then that after step one."""
     s = stages.smoothing
-    beta, kappa = theory.step_one_gate(background_of(inputs, relevant), nets[0].weights, nets[0].biases, s)
-    gates = (beta, theory.step_two_gate(nets[1].biases, s))
-    balance = theory.class_weight_spread((labels > 0).to(inputs.dtype).mean(1))
+    beta, kappa = step_one_gate(background_of(inputs, relevant), nets[0].weights, nets[0].biases, s)
+    gates = (beta, step_two_gate(nets[1].biases, s))
+    balance = class_weight_spread((labels > 0).to(inputs.dtype).mean(1))
     spreads = (balance * kappa.mean(1), balance)
-    base = theory.expected_tangent(
-        problem.relevant, problem.patterns, inputs.shape[1], problem.background_mean, stages.gamma
-    )
+    base = expected_tangent(problem.relevant, problem.patterns, inputs.shape[1], problem.background_mean, stages.gamma)
     for step, (net, gate, spread) in enumerate(zip(nets, gates, spreads, strict=True), 1):
         components = gradient_components(net, inputs, labels, smooth(s))
-        constant = theory.smoothed_slope(net.biases.unsqueeze(1), s)
-        change = (theory.smoothed_slope(net.preactivation(inputs[:, :1000]), s) - constant).abs().amax((1, 2))
+        constant = smoothed_slope(net.biases.unsqueeze(1), s)
+        change = (smoothed_slope(net.preactivation(inputs[:, :1000]), s) - constant).abs().amax((1, 2))
         compared = compare_components(
-            components, gate, relevant, samples=inputs.shape[1], gamma=stages.gamma, scale=stages.scale,
+            components,
+            gate,
+            relevant,
+            samples=inputs.shape[1],
+            gamma=stages.gamma,
+            scale=stages.scale,
             sigma_phi=problem.background_deviation * balance.sqrt(),
-        )  # fmt: skip
+        )
         yield ComponentReport(step, gate, **compared, expected_tangent=base * spread.sqrt(), gate_change=change)
 
 
@@ -97,7 +159,8 @@ def tangents(weights: Tensor, truth: Tensor) -> Tensor:
     unit = truth[:, 0] / truth[:, 0].norm(dim=-1, keepdim=True)
     along = (weights @ unit.unsqueeze(-1)).squeeze(-1)
     across = weights - along.unsqueeze(-1) * unit.unsqueeze(1)
-    return across.norm(dim=-1) / along.abs()
+    found: Tensor = across.norm(dim=-1) / along.abs()
+    return found
 
 
 def mean_pairwise_cosine(weights: Tensor) -> Tensor:
@@ -105,20 +168,3 @@ def mean_pairwise_cosine(weights: Tensor) -> Tensor:
     overlaps = cosines(weights, weights).abs()
     count = weights.shape[1]
     return (overlaps.sum((1, 2)) - count) / (count * (count - 1))
-
-
-def check_good_networks(draws: Tensor, largest: int) -> tuple[float, float, float]:
-    """Random cases of the good network, one per row of uniforms ``draws``, with k up to ``largest``: the largest error,
-    the largest |a*|/(32k) and the smallest 32k|b*|."""
-    error, output, bias = 0.0, 0.0, torch.inf
-    for draw in draws.double().tolist():
-        k = 1 + int(draw[0] * largest)
-        positive = tuple(count for count in range(k + 1) if draw[2 + count % (len(draw) - 2)] < 0.5)
-        mu, scale = draw[1] * k, 5.0
-        net = theory.good_network(k, positive, mu, scale)
-        counts = torch.arange(k + 1).double()
-        labels = torch.tensor([1.0 if count in positive else -1.0 for count in range(k + 1)]).double()
-        error = max(error, float((net((counts - mu) / scale) - labels).abs().max()))
-        output = max(output, float(net.a.abs().max()) / (32 * k))
-        bias = min(bias, float(net.b.abs().min()) * 32 * k)
-    return error, output, bias

@@ -1,0 +1,38 @@
+"""Claims about a ResNet's filters: early gradients agree, and the filters turn early."""
+
+from __future__ import annotations
+
+from assay.lab import Judgement, Measurements
+
+from .arms import Params, part
+
+
+@part.claim(
+    "C8h",
+    "early gradients of a ResNet's filters agree: every pair of chunk means has cos ≥ 0.3 in every stage",
+    source="Table 7",
+)
+def gradients_agree(m: Measurements[Params]) -> Judgement:
+    return m.every("smallest_chunk_cosine", arm="resnet", labels="true").at_least(0.3)
+
+
+@part.claim(
+    "C8i",
+    "the filters of its last stage turn more in the first seventh of training than in the rest",
+    source="Figures 20 and 21",
+)
+def filters_turn_early(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "resnet", "labels": "true", "stage": 4}
+    return (m.final("early_turn", **where) - m.final("late_turn", **where)).named("early − late turn").above(0)
+
+
+@part.claim(
+    "N7",
+    "with shuffled labels early ResNet gradients agree less than with the true ones (last stage)",
+    source="control",
+)
+def shuffled_gradients(m: Measurements[Params]) -> Judgement:
+    true, shuffled = (
+        m.final("smallest_chunk_cosine", arm="resnet", labels=labels, stage=4) for labels in ("true", "shuffled")
+    )
+    return (true - shuffled).named("smallest cosine, true − shuffled").above(0)
