@@ -194,7 +194,7 @@ def _study_rows(study: Study) -> list[tuple[str, list[str], list[list[str]]]]:
             [
                 arm.name,
                 arm.description + ("" if arm.name in usual else " (only when asked for)"),
-                ", ".join(arm.uses) if arm.uses is not None else "all",
+                ", ".join(arm.uses) if arm.uses is not None else "all of its part" if part else "all",
             ]
             for arm in study.arms.values()
             if arm.part == part

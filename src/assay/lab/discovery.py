@@ -298,10 +298,10 @@ def _loaded(place: _Place) -> Study:
 
 
 def _rooms(place: _Place, study: Study, room: str) -> list[str]:
-    """The modules of one kind that a study has, its parts' before its own: ``images.claims``, ``claims``."""
+    """The modules of one kind that a study has, its own before its parts': ``figures``, ``images.figures``."""
     assert study.folder is not None
     parts = [part.package.removeprefix(place.package).lstrip(".") for part in study.parts]
-    places = [f"{part}.{room}" if part else room for part in dict.fromkeys((*parts, ""))]
+    places = [f"{part}.{room}" if part else room for part in dict.fromkeys(("", *parts))]
     return [name for name in places if (study.folder / f"{name.replace('.', '/')}.py").exists()]
 
 
