@@ -49,6 +49,13 @@ def test_a_family_of_claims_differs_in_its_words(folder):
     assert claims["C1b"].source == "the fixture, bias 0.8"
 
 
+def test_members_of_a_family_may_have_domains_of_their_own(folder):
+    change(folder, "coins/claims.py", '"rarely"}', '"rarely", "setting": "long", "when": {"few": lambda p: False}}')
+    claims = found(folder).claims
+    assert (claims["C1a"].setting, list(claims["C1a"].when)) == ("long", ["few"])
+    assert (claims["C1b"].setting, list(claims["C1b"].when)) == (None, [])
+
+
 def test_a_study_with_parts_runs_and_judges_all_of_them(folder, tmp_path):
     run = lab.run("parted", preset="smoke", seeds=8, studies=str(folder), runs=tmp_path / "runs", jobs=1)
     verdicts = {finding.claim.id: finding.judgement.verdict for finding in run.claims}

@@ -22,6 +22,7 @@ from .verdicts import Claim, Judgement
 F = TypeVar("F", bound=Callable[..., Any])
 Axes = Mapping[str, Sequence[Any] | Callable[[Any], Sequence[Any]]]
 Grid = Axes | Sequence[Mapping[str, Any]]
+_OF_ONE_CLAIM = ("when", "setting", "paper", "headline")  # options of a claim in which members of a family may differ
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ class Registry(Generic[P]):
         ... def error(m, *, k): ...
 
         The words fill the braces of ``statement``, ``source`` and ``printed``; the function is handed those that it
-        names as arguments. The other ``options`` are those of ``claim``.
+        names as arguments. The other ``options`` are those of ``claim``; among the words, ``when``, ``setting``,
+        ``paper`` and ``headline`` are such options of one member.
         """
 
         def register(function: Callable[..., Judgement]) -> Callable[..., Judgement]:
@@ -185,10 +187,10 @@ class Registry(Generic[P]):
             for id, words in family.items():
                 given = {name: value for name, value in words.items() if name in named}
                 judge = functools.wraps(function)(functools.partial(function, **given))
-                wrong = printed.format(**words) if printed is not None else None
-                self.claim(id, statement.format(**words), source=source.format(**words), printed=wrong, **options)(
-                    judge
-                )
+                own = options | {name: words[name] for name in _OF_ONE_CLAIM if name in words}
+                if printed is not None:
+                    own["printed"] = printed.format(**words)
+                self.claim(id, statement.format(**words), source=source.format(**words), **own)(judge)
             return function
 
         return register
