@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from assay.methods.modular_margin import network_logits
-from assay.studies.fourier_circuits import theory
-from assay.studies.fourier_circuits.learners import Network, Recipe, look, mean_loss
-from assay.studies.fourier_circuits.measures import margin_ratios, sparsity
+from assay.methods.modular_margin import build_max_margin, network_logits
+from assay.studies.fourier_circuits.learners import Network, Recipe, look, margin_ratios, mean_loss
 from assay.studies.fourier_circuits.problem import ModularAddition
+from assay.studies.fourier_circuits.theory import sparsity
 from assay.training.seeds import Seeds
 
 SEEDS = Seeds((0, 1, 2), dtype=torch.float64)
@@ -35,9 +33,9 @@ def test_look_ups_and_their_gradient_are_those_of_the_formula(k):
     slow = torch.stack([network_logits(net.U[i], net.W[i], inputs[i]) for i in range(3)])
     torch.testing.assert_close(ours, slow)
     weights = SEEDS.normal("weights", 10, 5)
-    for a, b in zip(torch.autograd.grad((ours * weights).sum(), (net.U, net.W), retain_graph=True),
-                    torch.autograd.grad((slow * weights).sum(), (net.U, net.W)), strict=True):  # fmt: skip
-        torch.testing.assert_close(a, b)
+    fast_slopes = torch.autograd.grad((ours * weights).sum(), (net.U, net.W), retain_graph=True)
+    slow_slopes = torch.autograd.grad((slow * weights).sum(), (net.U, net.W))
+    torch.testing.assert_close(fast_slopes, slow_slopes)
 
 
 def test_initial_vectors_have_length_about_one():
@@ -106,43 +104,17 @@ def test_a_look_is_the_obvious_loop():
 
 
 def test_the_constructed_network_measures_as_the_optimum():
-    U, W = (part.unsqueeze(0) for part in theory.build_max_margin(7, 3))
+    U, W = (part.unsqueeze(0) for part in build_max_margin(7, 3))
     problem, net = ModularAddition(7, 3), Network(3 * U, 3 * W)
     ratios = margin_ratios(net, look(problem, net, torch.arange(343).unsqueeze(0)))
     for value in ratios.values():
         assert float(value) == pytest.approx(1, rel=1e-9)
-    found = sparsity(net)
-    for name in ("power_mean", "power_median", "power_by_norm", "power_weighted", "power_low", "frequencies",
-                 "frequency_ratio", "shared_frequency", "alive"):  # fmt: skip
+    found = sparsity(net.U, net.W)
+    ones = ["power_mean", "power_median", "power_by_norm", "power_weighted", "power_low"]
+    ones += ["frequencies", "frequency_ratio", "shared_frequency", "alive"]
+    for name in ones:
         assert float(found[name]) == pytest.approx(1), name
     assert float(found["phase_residual"]) == pytest.approx(0, abs=1e-9)
-
-
-def test_sparsity_weighs_neurons_by_what_they_contribute():
-    U, W = (part.unsqueeze(0) for part in theory.build_max_margin(7, 3))
-    noise = 0.02 * SEEDS.normal("noise", *U.shape[1:])[:1]
-    found = sparsity(Network(torch.cat([U, noise], -1), torch.cat([W, 0 * W], 1)))
-    assert float(found["power_weighted"]) > 0.99 > float(found["power_by_norm"]) > float(found["power_mean"])
-    assert float(found["power_low"]) < 0.9
-    without = Network(U[..., 32:], W[:, 32:])
-    assert float(sparsity(without)["frequencies"]) == pytest.approx(2 / 3)
-    assert math.isinf(float(sparsity(without)["frequency_ratio"]))
-
-
-def test_training_on_all_data_reaches_the_global_minimum():
-    """The theory's own recipe at p = 5, k = 2: objective and normalised margin as the closed forms say."""
-    problem = ModularAddition(5, 2)
-    seeds = Seeds((0, 1, 2))
-    recipe = Recipe(steps=700, rate=2e-2, penalty=1e-3, regulariser="sum", every=700)
-    everything = torch.arange(25).repeat(3, 1)
-    start = Network.initial(problem, 32, seeds)
-    net = list(recipe.train(problem, start, everything, seeds))[-1][1]
-    seen = look(problem, net, everything)
-    optimum = theory.regularised_optimum(5, 2, 1e-3)
-    objective = seen.loss + recipe.cost(net)
-    assert bool((objective >= optimum * (1 - 1e-6)).all())
-    assert bool((objective <= optimum * 1.01).all())
-    assert float(margin_ratios(net, seen)["margin_ratio"].min()) > 0.9
 
 
 def test_unknown_recipes_are_refused():

@@ -1,20 +1,13 @@
 from __future__ import annotations
 
-import math
-from functools import partial
-
-import polars as pl
 import pytest
-import torch
 
-from assay.lab import Measurements, NotMeasured, UserError
+from assay.lab import UserError, discovery
 from assay.lab.planning import Request, make_plan
 from assay.methods.modular_margin import required_width
-from assay.studies.fourier_circuits import claims  # noqa: F401 (registers the claims)
-from assay.studies.fourier_circuits.study import HEADS, study
-from assay.studies.fourier_circuits.trainings import train_transformer
-from assay.studies.fourier_circuits.transformer_claims import known_delay
-from assay.training.seeds import Seeds
+from assay.studies.fourier_circuits.heads.arms import SETTINGS as HEADS
+
+study = discovery.find("fourier-circuits")
 
 
 def test_the_paper_preset_has_the_sources_sizes():
@@ -85,19 +78,6 @@ def test_a_setting_keeps_its_learner(arm, name, value):
         make_plan(study, Request("smoke", overrides={name: value}, arms=arm))
 
 
-def test_a_transformer_trains_at_even_p():
-    params = study.resolve("smoke", {"sum-of-2.modulus": "6"}, "sum-of-2")
-    found: dict[str, list[float]] = {}
-
-    def record(**values):
-        found.update({k: torch.as_tensor(v).tolist() for k, v in values.items() if k not in ("step", "at")})
-
-    record.array = lambda *_, **__: None
-    train_transformer(params, Seeds((0, 1)), record)
-    for name in ("top2_trained", "top2_untrained", "mirrored_share"):
-        assert all(0 < value <= 1 for value in found[name]), name
-
-
 def domain(claim_id: str, preset: str, **overrides: str) -> list[str]:
     """The parts of a claim's domain that a run lies outside of."""
     claim = study.claims[claim_id]
@@ -125,41 +105,3 @@ def domain(claim_id: str, preset: str, **overrides: str) -> list[str]:
 )
 def test_claims_are_not_judged_outside_their_words(claim_id, preset, overrides, outside):
     assert domain(claim_id, preset, **overrides) == outside
-
-
-def measured(rows: list[tuple[str, str, int, float]]) -> Measurements:
-    frame = pl.DataFrame(
-        [("grokking", setting, seed, None, metric, value) for setting, metric, seed, value in rows],
-        schema={"arm": pl.String, "setting": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.String,
-                "value": pl.Float64},
-        orient="row",
-    )  # fmt: skip
-    return Measurements(frame, study.resolve("smoke", {}), setting_params=partial(study.resolve, "smoke", {}))
-
-
-@pytest.mark.parametrize(("claim_id", "setting"), [("C6d", "sum-of-2"), ("C6i", "sum-of-2-strong")])
-def test_a_network_that_memorises_for_ever_does_not_grok(claim_id, setting):
-    judge = study.claims[claim_id].judge
-    for generalised, verdict in ((1.0, "holds"), (0.0, "undecided")):
-        rows = [(setting, "log_ratio", seed, 0.8 + 0.01 * seed) for seed in range(4)]
-        rows += [(setting, "generalised", seed, generalised if seed else 1.0) for seed in range(4)]
-        assert judge(measured(rows)).verdict == verdict
-
-
-def test_c6k_needs_equal_counts():
-    with pytest.raises(NotMeasured, match="equal p and equal numbers"):
-        study.claims["C6k"].judge(
-            Measurements(
-                pl.DataFrame({"arm": ["equal-counts"]}),
-                study.resolve("smoke", {}),
-                setting_params=partial(study.resolve, "smoke", {"equal-4.train_count": "61"}),
-            )
-        )
-
-
-def test_a_delay_that_is_a_lower_bound_cannot_show_that_another_is_longer():
-    rows = [("sum-of-3", "log_ratio", 0, 0.5), ("sum-of-3", "log_ratio", 1, 0.7)]
-    rows += [("sum-of-3", "generalised", 0, 1.0), ("sum-of-3", "generalised", 1, 0.0)]
-    found = known_delay(measured(rows), 3).by_seed
-    assert found[0] == 0.5
-    assert math.isnan(found[1])

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, embedding_bag
 
 from assay.methods.group_norm import group_norm
-from assay.methods.modular_margin import margins
+from assay.methods.modular_margin import expected_margin, margins, max_margin
 from assay.training.seeds import Seeds
 
 from .problem import ModularAddition
@@ -59,7 +59,7 @@ class Network:
         seeds, k, p, m = self.U.shape
         first = p * torch.arange(seeds * k, device=inputs.device).view(seeds, 1, k)
         hidden = embedding_bag((inputs + first).flatten(0, 1), self.U.reshape(seeds * k * p, m), mode="sum")
-        powers: Tensor = _IntegerPower.apply(hidden.view(seeds, -1, m), k)
+        powers: Tensor = _IntegerPower.apply(hidden.view(seeds, -1, m), k)  # type: ignore[no-untyped-call]
         return powers @ self.W
 
     @property
@@ -119,7 +119,7 @@ class Recipe:
             if self.regulariser != "decay":
                 objective = objective + self.cost(network)
             optimizer.zero_grad()
-            objective.sum().backward()
+            objective.sum().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             if step % self.every == 0 or step == self.steps:
                 yield step, network.detached()
@@ -153,7 +153,7 @@ def look(problem: ModularAddition, network: Network, flat: Tensor) -> Look:
     piece = max(1, 2**25 // (seeds * max(m, problem.p)))
     right, loss, total = (torch.zeros(seeds, dtype=torch.float64, device=flat.device) for _ in range(3))
     least = torch.full_like(total, math.inf)
-    for part in flat.split(piece, dim=1):
+    for part in torch.split(flat, piece, dim=1):
         inputs = problem.inputs(part)
         logits, labels = exact(inputs), problem.labels(inputs)
         found = margins(logits, labels)
@@ -163,3 +163,15 @@ def look(problem: ModularAddition, network: Network, flat: Tensor) -> Look:
         least = torch.minimum(least, found.amin(1))
     n = flat.shape[1]
     return Look(right / n, loss / n, least, total / n)
+
+
+def margin_ratios(network: Network, seen: Look) -> dict[str, Tensor]:
+    """Smallest and mean margin of a look, and J, over γ*‖θ‖^{k+1}: (seeds,) each."""
+    k, p = network.U.shape[1:3]
+    exact = network.detached(torch.float64)
+    bound = max_margin(p, k) * exact.squares.pow((k + 1) / 2).sum(1)
+    return {
+        "margin_ratio": seen.least_margin / bound,
+        "mean_margin_ratio": seen.mean_margin / bound,
+        "alignment_ratio": expected_margin(exact.U, exact.W) / bound,
+    }

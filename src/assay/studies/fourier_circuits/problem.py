@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from assay.methods.modular_margin import check_modulus
 from assay.probes.fourier import decode_inputs
 from assay.training.seeds import Seeds
 
@@ -37,7 +38,7 @@ class ModularAddition:
 
     @property
     def size(self) -> int:
-        return self.p**self.k
+        return int(self.p**self.k)
 
     def inputs(self, flat: Tensor) -> Tensor:
         """Flat indices (...) to inputs (..., k)."""
@@ -67,6 +68,13 @@ class ModularAddition:
         angle = 2 * math.pi / self.p * (frequency * torch.arange(self.p) % self.p).double()
         return torch.stack([angle.cos(), angle.sin()])
 
+    def mirrored(self, train: Tensor, validation: Tensor) -> Tensor:
+        """Which validation pairs (a, b) have (b, a) in training: (seeds, n), for k = 2."""
+        if self.k != 2:
+            raise ValueError("a mirror image is that of a pair")
+        known = torch.zeros(len(train), self.size, dtype=torch.bool, device=train.device).scatter_(1, train, True)
+        return known.gather(1, self.flat(self.inputs(validation).flip(-1)))
+
     def vocabulary(self, form: Form = "short") -> int:
         """Numbers, the sign =, and in the longer form an operator."""
         return self.p + (1 if form == "short" else 2)
@@ -86,3 +94,22 @@ class ModularAddition:
         tokens[..., 0::2] = inputs
         tokens[..., -1:] = equals
         return tokens
+
+
+def pair(case: str) -> tuple[int, int]:
+    """'7-3' to (p, k) = (7, 3)."""
+    p, _, k = case.partition("-")
+    return int(p), int(k)
+
+
+def check_pairs(cases: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what is no pair p-k of the theory, and pairs with too many inputs to go through them all."""
+    for case in cases:
+        try:
+            p, k = pair(case)
+        except ValueError:
+            raise ValueError(f"write pairs as p-k, such as 7-3, not '{case}'") from None
+        check_modulus(p, k)
+        if p**k > 100_000:
+            raise ValueError(f"{case} has {p**k} inputs; at most 100,000 are enumerated here")
+    return cases

@@ -109,5 +109,6 @@ class LinearVectorGeneration:
             left = torch.linalg.qr(normal).Q
             right = torch.linalg.qr(seeds.normal(f"{stream}, directions", *draws, self.dim, self.dim)).Q
             values = torch.linspace(1, self.condition, self.dim, dtype=torch.float64).to(normal)
-            return (left * values.sqrt()) @ right.mT
+            drawn: Tensor = (left * values.sqrt()) @ right.mT
+            return drawn
         return normal

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, gelu, layer_norm
 
+from assay.probes.attention_fourier import score_spectrum
 from assay.training.seeds import Seeds, stream
 
-from .learners import mean_loss
-from .problem import Form, ModularAddition
+from ..learners import mean_loss
+from ..problem import Form, ModularAddition
 
 Weights = dict[str, Tensor]
 
@@ -202,7 +203,7 @@ class TransformerRecipe:
                 group["lr"] = self.rate * min(1.0, step / max(1, self.warmup))
             logits = model.logits(weights, problem.sequence(inputs, model.form), drop)
             optimizer.zero_grad()
-            mean_loss(logits, problem.labels(inputs)).sum().backward()
+            mean_loss(logits, problem.labels(inputs)).sum().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             if step % self.every == 0 or step == self.steps:
                 yield step, {name: part.detach() for name, part in weights.items()}
@@ -212,8 +213,38 @@ def correct(model: Transformer, problem: ModularAddition, weights: Weights, flat
     """Which of the inputs with flat indices (seeds, n) are answered rightly: (seeds, n)."""
     found = []
     with torch.no_grad():
-        for part in flat.split(piece, dim=1):
+        for part in torch.split(flat, piece, dim=1):
             inputs = problem.inputs(part)
             answers = model.logits(weights, problem.sequence(inputs, model.form)).argmax(-1)
             found.append(answers == problem.labels(inputs))
     return torch.cat(found, 1)
+
+
+def share_correct(right: Tensor, among: Tensor) -> Tensor:
+    """The accuracy on the chosen inputs (seeds, n): (seeds,)."""
+    return (right & among).double().sum(1) / among.double().sum(1)
+
+
+def attention_shares(
+    model: Transformer, problem: ModularAddition, start: Weights, trained: Weights, seeds: Seeds
+) -> dict[str, Tensor]:
+    """Medians over the heads of the share of the strongest modes, trained and at the start: (seeds,) each.
+
+    ``embedding``: the trained embeddings under the key-query weights of the start. ``shuffled``: the trained heads
+    with the tokens in a random order, where no cycle is left to see.
+    """
+    p = problem.p
+    tables = {
+        "trained": model.head_tables(trained, p),
+        "untrained": model.head_tables(start, p),
+        "embedding": model.head_tables(start, p, reads=model.token_inputs(trained, p)),
+    }
+    order = seeds.permutation("token order", p)
+    rows = tables["trained"].gather(2, order[:, None, :, None].expand_as(tables["trained"]))
+    tables["shuffled"] = rows.gather(3, order[:, None, None, :].expand_as(rows))
+    found: dict[str, Tensor] = {}
+    for name, table in tables.items():
+        spectrum = score_spectrum(table.double())
+        most = spectrum.power[0, 0].numel()  # p = 3 has a single mode
+        found |= {f"top{modes}_{name}": spectrum.share(min(modes, most)).median(1).values for modes in (1, 2)}
+    return found

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.training.seeds import Seeds
 
-from .problem import LinearVectorGeneration, Prompts
+from ..problem import LinearVectorGeneration, Prompts
 
 STARTS = ("construction", "random")
 LOSSES = ("task", "vector")
@@ -105,7 +105,7 @@ class Training:
         for index in seeds.batches("batches", self.pool, self.batch, self.steps):
             loss = self._loss(weights.outputs(gram[chosen, index], self.loops), truth[chosen, index])
             optimizer.zero_grad()
-            loss.mean(1).sum().backward()
+            loss.mean(1).sum().backward()  # type: ignore[no-untyped-call]
             for part in trained:
                 _clip(part)
             optimizer.step()

@@ -7,9 +7,15 @@ import pytest
 import torch
 
 from assay.probes.attention_fourier import score_spectrum
-from assay.studies.fourier_circuits.measures import attention_shares, mirrored, share_correct
+from assay.studies.fourier_circuits.grokking.learners import (
+    Dropout,
+    Transformer,
+    TransformerRecipe,
+    attention_shares,
+    correct,
+    share_correct,
+)
 from assay.studies.fourier_circuits.problem import ModularAddition
-from assay.studies.fourier_circuits.transformer import Dropout, Transformer, TransformerRecipe, correct
 from assay.training.seeds import Seeds
 
 SEEDS = Seeds((0, 1, 2), dtype=torch.float64)
@@ -154,13 +160,13 @@ def test_mirror_images():
     problem = ModularAddition(5, 2)
     train = problem.flat(torch.tensor([[[1, 2], [3, 3], [4, 0]]]))
     validation = problem.flat(torch.tensor([[[2, 1], [0, 4], [1, 3], [2, 2]]]))
-    known = mirrored(problem, train, validation)
+    known = problem.mirrored(train, validation)
     assert known.tolist() == [[True, True, False, False]]
     right = torch.tensor([[True, False, False, True]])
     assert share_correct(right, known).tolist() == [0.5]
     assert share_correct(right, ~known).tolist() == [0.5]
     with pytest.raises(ValueError, match="pair"):
-        mirrored(PROBLEM, train, validation)
+        PROBLEM.mirrored(train, validation)
 
 
 def test_refusals():

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from assay.methods.looped_transformer import LoopedLinearTransformer
-from assay.studies.looped_transformers.learners import Training, Weights, constructed, examples_gram
 from assay.studies.looped_transformers.problem import LinearVectorGeneration
+from assay.studies.looped_transformers.trained.learners import Training, Weights, constructed, examples_gram
 from assay.training.seeds import Seeds
 
 SEEDS = Seeds((0, 1, 2), dtype=torch.float64)

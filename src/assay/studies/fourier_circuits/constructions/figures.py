@@ -1,0 +1,49 @@
+"""Tables of the source's sizes and of the constructed networks."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from assay.lab import Measurements
+from assay.methods.modular_margin import max_margin, required_width
+
+from .arms import Params, part
+
+
+@part.table(
+    "sizes",
+    caption="The source's sizes: all inputs, the neurons of both constructions, the maximum margin γ* at norm 1, and "
+    "the width that the source prints.",
+)
+def sizes(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for use, k, p in m.paper.filter(pl.col("k").is_not_null()).select("use", "k", "p").iter_rows():
+        row = {
+            "use": use,
+            "k": k,
+            "p": p,
+            "inputs": p**k,
+            "2^(2k−2)(p−1)": required_width(p, k),
+            "3^k(p−1)/2": required_width(p, k, "thirds"),
+            "γ*": f"{max_margin(p, k):.6e}",
+            "paper neurons": m.paper_value(use=use, k=k, p=p, metric="neurons"),
+        }
+        rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+@part.table(
+    "constructions",
+    caption="Constructed networks on all p^k inputs: deviation of the smallest margin from γ* and of the logits from "
+    "γ*(1[c = Σa] − 1/p), and the margin ratio without the first frequency; the largest over seeds.",
+)
+def constructions(m: Measurements[Params]) -> pl.DataFrame:
+    frame = m.rows(arm="construction").pivot(
+        "metric", index=["construction", "p", "k", "neurons", "seed"], values="value", aggregate_function="first"
+    )
+    return frame.group_by("construction", "p", "k", "neurons", maintain_order=True).agg(
+        (pl.col("margin_ratio") - 1).abs().max().alias("|margin/γ* − 1|"),
+        pl.col("logit_deviation").max().alias("logits, over γ*"),
+        pl.col("dropped_margin").max().round(3).alias("margin/γ* without ζ = 1"),
+        pl.col("perturbed_ratio").max().round(4).alias("margin/γ* perturbed by 1 %"),
+    )

@@ -1,0 +1,107 @@
+"""The claims on the shape of attention heads (C5), and a control."""
+
+from __future__ import annotations
+
+from assay.lab import Judgement, Measurements, Values
+
+from ..grokking.arms import STRONG, Params
+from ..params import about
+from .arms import part
+
+GROKKED = about(STRONG, layers=1, terms=2, decay=1)
+
+
+def _share(m: Measurements[Params], name: str, setting: str = STRONG, arm: str = "grokking") -> Values:
+    """The share of the two strongest modes of the median head."""
+    return m.final(f"top2_{name}", arm=arm, setting=setting)
+
+
+def _gain(m: Measurements[Params], setting: str, arm: str = "grokking") -> Values:
+    ratio = _share(m, "trained", setting, arm) / _share(m, "untrained", setting, arm)
+    return ratio.named("share of 2 modes, trained/untrained")
+
+
+@part.claim(
+    "C5a",
+    "a grokked one-layer transformer (k = 2, weight decay 1) has periodic heads: two modes carry at least 4 times the "
+    "share of the untrained head",
+    source="Figure 4.3, against the untrained head",
+    **GROKKED,
+)
+def periodic(m: Measurements[Params]) -> Judgement:
+    return _gain(m, STRONG).at_least(4)
+
+
+@part.claim(
+    "C5b",
+    "so has one trained with the source's weight decay of 1e-3, k = 2",
+    source="Figure 4.3",
+    **about("sum-of-2", layers=1, terms=2, decay=1e-3),
+)
+def periodic_with_listed_decay(m: Measurements[Params]) -> Judgement:
+    return _gain(m, "sum-of-2").at_least(4)
+
+
+@part.claims_over(
+    {
+        "C5c": {"k": 3, "figure": "C.5", **about("sum-of-3", layers=1, terms=3, decay=1e-3)},
+        "C5d": {"k": 4, "figure": "4.3", **about("sum-of-4", layers=1, terms=4, decay=1e-3)},
+    },
+    statement="k = {k}, weight decay 1e-3",
+    source="Figure {figure}",
+)
+def periodic_with_more_terms(m: Measurements[Params], *, setting: str) -> Judgement:
+    return _gain(m, setting).at_least(4)
+
+
+@part.claim(
+    "C5e",
+    "heads of the grokked transformer are two superposed cosines: two modes carry at least half of the power",
+    source="Introduction of chapter 4, Figure 4.3",
+    **GROKKED,
+)
+def two_cosines(m: Measurements[Params]) -> Judgement:
+    return _share(m, "trained").named("share of 2 modes").at_least(0.5)
+
+
+@part.claim(
+    "C5f",
+    "key-query weights take part: with those of the start under the trained embeddings the share is smaller",
+    source="Figure 4.3 reads W^{KQ}; at one layer no number is ever a query",
+    **GROKKED,
+)
+def keys_and_queries(m: Measurements[Params]) -> Judgement:
+    ratio = _share(m, "trained") / _share(m, "embedding")
+    return ratio.named("share of 2 modes, all trained/embeddings alone").above(1)
+
+
+def _size(setting: str, k: int, p: int, decay: float) -> dict[str, object]:
+    """The words and the domain of a claim at one of the source's sizes."""
+    domain = about(setting, terms=k, modulus=p, layers=1, heads=160, decay=decay)
+    return {"k": k, "p": p, "decay": decay, **domain}
+
+
+@part.claims_over(
+    {
+        "C5g": {"figure": "C.5", **_size("heads-3", 3, 61, 1e-3)},
+        "C5h": {"figure": "4.3", **_size("heads-4", 4, 31, 1e-3)},
+        "C5i": {"figure": "C.6", **_size("heads-5", 5, 17, 1e-3)},
+        "C5j": {"figure": "C.5", **_size("heads-3-strong", 3, 61, 1.0)},
+    },
+    statement="at the source's size, k = {k}, p = {p}, 160 heads, weight decay {decay:g}: at least 4 times the "
+    "untrained head",
+    source="Figure {figure}",
+)
+def periodic_at_size(m: Measurements[Params], *, setting: str) -> Judgement:
+    return _gain(m, setting, "attention").at_least(4)
+
+
+@part.claim(
+    "N6",
+    "with the tokens in a random order the heads of C5a fail its criterion",
+    source="Control: the cycle",
+    **GROKKED,
+)
+def random_order(m: Measurements[Params]) -> Judgement:
+    ratio = _share(m, "shuffled") / _share(m, "untrained")
+    return ratio.named("share of 2 modes, shuffled/untrained").below(4)

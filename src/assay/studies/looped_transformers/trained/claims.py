@@ -1,0 +1,93 @@
+"""Does training find the construction? Claims of our own (C9): the source trains nothing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from assay.lab import Judgement, Measurements, Values
+
+from .arms import Params, part
+
+EXTENSION = "Extension: the source trains nothing"
+
+
+class Trained(NamedTuple):
+    """One training: what is free, where it starts, and what it is asked for."""
+
+    free: str
+    start: str
+    loss: str
+
+
+ONE_STEP = Trained("step", "construction", "task")
+FROM_RANDOM = Trained("weights", "random", "task")
+FROM_RANDOM_FOR_THETA = Trained("weights", "random", "vector")
+FROM_CONSTRUCTION = Trained("weights", "construction", "task")
+FROM_CONSTRUCTION_FOR_THETA = Trained("weights", "construction", "vector")
+
+
+def _error(m: Measurements[Params], metric: str, which: Trained, who: str = "trained", times: int = 1) -> Values:
+    """An error on fresh prompts of the training length, after ``times`` as many loops as in training."""
+    n, loops = m.params.compared_examples, m.params.train_loops
+    return m.at(metric, times * loops, arm="trained", tested=n, who=who, **which._asdict())
+
+
+def _against_construction(m: Measurements[Params], metric: str, which: Trained) -> Values:
+    ratio = _error(m, metric, which) / _error(m, metric, which, who="construction")
+    return ratio.named("trained/construction with 1/L, " + ("task" if "task" in metric else "parameter") + " error")
+
+
+def _cosine(m: Measurements[Params], which: Trained) -> Values:
+    return m.final("construction_cosine", arm="trained", **which._asdict()).named("cos to the construction")
+
+
+@part.claim("C9a", "one learned step for all prompts does as well on the task as 1/L of each prompt", source=EXTENSION)
+def one_step(m: Measurements[Params]) -> Judgement:
+    return _against_construction(m, "task_rms", ONE_STEP).at_most(1)
+
+
+@part.claim("C9b", "trained from random weights on the task, it finds the construction (cos ≥ 0.95)", source=EXTENSION)
+def found(m: Measurements[Params]) -> Judgement:
+    return _cosine(m, FROM_RANDOM).at_least(0.95)
+
+
+@part.claim("C9c", "from random weights it reaches the construction's error on the task", source=EXTENSION)
+def as_good_from_random(m: Measurements[Params]) -> Judgement:
+    return _against_construction(m, "task_rms", FROM_RANDOM).at_most(1)
+
+
+@part.claim(
+    "C9d",
+    "from random weights, asked for θ* itself (‖q − θ*‖²), it finds the construction (cos ≥ 0.95)",
+    source=EXTENSION,
+)
+def found_when_asked(m: Measurements[Params]) -> Judgement:
+    return _cosine(m, FROM_RANDOM_FOR_THETA).at_least(0.95)
+
+
+@part.claim("C9e", "started at the construction, training on the task stays there (cos ≥ 0.95)", source=EXTENSION)
+def stays(m: Measurements[Params]) -> Judgement:
+    return _cosine(m, FROM_CONSTRUCTION).at_least(0.95)
+
+
+@part.claim("C9f", "started at the construction, it gets better at the task", source=EXTENSION)
+def better_at_the_task(m: Measurements[Params]) -> Judgement:
+    return _against_construction(m, "task_rms", FROM_CONSTRUCTION).below(1)
+
+
+@part.claim("C9g", "and worse at θ*, which the task does not need", source=EXTENSION)
+def worse_at_theta(m: Measurements[Params]) -> Judgement:
+    return _against_construction(m, "parameter_rms", FROM_CONSTRUCTION).above(1)
+
+
+@part.claim("C9h", "trained there on ‖q − θ*‖² instead, it gets better at θ*", source=EXTENSION)
+def better_at_theta(m: Measurements[Params]) -> Judgement:
+    return _against_construction(m, "parameter_rms", FROM_CONSTRUCTION_FOR_THETA).below(1)
+
+
+@part.claim("C9i", "from random weights, four times the loops of training make the task error larger", source=EXTENSION)
+def loops_hurt(m: Measurements[Params]) -> Judgement:
+    ratio = _error(m, "task_rms", FROM_RANDOM, times=4) / _error(m, "task_rms", FROM_RANDOM)
+    return ratio.map(lambda value: float(np.log10(value))).named("log10 error, 4T against T loops").above(0)
