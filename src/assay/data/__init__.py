@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING
 from assay._lazy import offer
 
 if TYPE_CHECKING:
-    from .images import DataUnavailable, ImageSet, available, conform, load_images, obtainable, two_classes
+    from .catalog import DataUnavailable, UnknownData, available, first_available, obtainable
+    from .images import ImageSet, conform, load_images, two_classes
     from .long_tail import balanced, long_tailed, long_tailed_counts
 
 __all__ = [
     "DataUnavailable",
     "ImageSet",
+    "UnknownData",
     "available",
     "balanced",
     "conform",
+    "first_available",
     "load_images",
     "long_tailed",
     "long_tailed_counts",

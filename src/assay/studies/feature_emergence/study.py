@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from assay import lab
-from assay.data.images import available
+from assay.data.catalog import first_available
 from assay.probes.directions import cosines, direction_maps
 from assay.training.seeds import Seeds
 from assay.training.two_layer import accuracies
@@ -119,7 +119,7 @@ class Params(lab.Params):
     @classmethod
     def _resolve_images(cls, name: str) -> str:
         # Resolved here, before anything is addressed by it: results on digits never pass for results on MNIST.
-        return name if name != "auto" else "digits" if available("mnist") else "mnist"
+        return first_available("mnist", "digits") if name == "auto" else name
 
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, field_validator, model_validator
 
 from assay import lab
-from assay.data.images import available
+from assay.data.catalog import first_available
 from assay.probes.specialisation import aligned_counts, alignments, lucky_neurons, mixed_neurons
 from assay.training.seeds import Seeds
 
@@ -86,7 +86,7 @@ class Params(lab.Params):
     @classmethod
     def _resolve_images(cls, name: str) -> str:
         # Resolved here, before anything is addressed by it: results on digits never pass for others.
-        return name if name != "auto" else "digits" if available("fashion_mnist") else "fashion_mnist"
+        return first_available("fashion_mnist", "digits") if name == "auto" else name
 
     @model_validator(mode="after")
     def _goes_together(self) -> Params:

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from assay import lab
-from assay.data.images import available
+from assay.data.catalog import first_available
 from assay.training.seeds import Seeds
 
 from . import measures, theory
@@ -111,8 +111,7 @@ class Params(lab.Params):
     @classmethod
     def _resolve_images(cls, name: str) -> str:
         # Resolved here, before anything is addressed by it: results on digits never pass for results on MNIST.
-        found = [each for each in ("mnist", "fashion_mnist", "digits") if available(each) is None]
-        return found[0] if name == "auto" else name
+        return first_available("mnist", "fashion_mnist", "digits") if name == "auto" else name
 
     @field_validator("reptile", "reptile_candidates", "fomaml", "fomaml_candidates")
     @classmethod
