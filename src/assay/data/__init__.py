@@ -8,16 +8,19 @@ if TYPE_CHECKING:
     from .catalog import DataUnavailable, UnknownData, available, first_available, obtainable
     from .images import ImageSet, conform, load_images, two_classes
     from .long_tail import balanced, long_tailed, long_tailed_counts
+    from .text import TextSet, load_text
 
 __all__ = [
     "DataUnavailable",
     "ImageSet",
+    "TextSet",
     "UnknownData",
     "available",
     "balanced",
     "conform",
     "first_available",
     "load_images",
+    "load_text",
     "long_tailed",
     "long_tailed_counts",
     "obtainable",
