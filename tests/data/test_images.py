@@ -1,40 +1,13 @@
-import io
-import sys
-import types
+import os
+from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
-from PIL import Image
 
 from assay.data import images
-from assay.data.images import DataUnavailable, available, conform, load_images, obtainable, two_classes
-
-
-def png(array):
-    buffer = io.BytesIO()
-    Image.fromarray(array).save(buffer, format="PNG")
-    return {"bytes": buffer.getvalue(), "path": None}
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("ASSAY_DATA", str(tmp_path))
-    return tmp_path
-
-
-def write(folder, name, column, arrays, labels, splits=("train", "test")):
-    (folder / name).mkdir(exist_ok=True)
-    for split in splits:
-        half = len(arrays) // 2  # two shards, to be read in order
-        for i, part in enumerate((slice(0, half), slice(half, None))):
-            frame = pl.DataFrame({column: [png(a) for a in arrays[part]], "label": labels[part]})
-            frame.write_parquet(folder / name / f"{split}-0000{i}-of-00002.parquet")
-
-
-def random_images(shape, n=6):
-    return [np.random.default_rng(i).integers(0, 256, shape, dtype=np.uint8) for i in range(n)]
+from assay.data.catalog import DataUnavailable, UnknownData, available
+from assay.data.images import conform, load_images, two_classes
 
 
 def test_digits_are_split_by_class_and_need_nothing(monkeypatch):
@@ -55,101 +28,77 @@ def test_the_tensors_handed_out_are_the_callers_own():
 
 
 @pytest.mark.parametrize(("column", "shape", "channels"), [("image", (5, 4), 1), ("img", (5, 4, 3), 3)])
-def test_parquet_is_decoded_exactly(folder, column, shape, channels):
-    arrays = random_images(shape)
-    write(folder, "mine", column, arrays, [0, 1, 2, 0, 1, 2])
+def test_parquet_is_decoded_exactly(shelf, column, shape, channels):
+    arrays = shelf.arrays(shape)
+    shelf.images("mine", arrays, [0, 1, 2, 0, 1, 2], column)
     loaded = load_images("mine", "test")
     assert loaded.images.shape == (6, channels, 5, 4)
-    expected = np.stack(arrays).reshape(6, 5, 4, channels).transpose(0, 3, 1, 2) / 255
-    np.testing.assert_allclose(loaded.images.numpy(), expected, atol=1e-6)
+    expected = np.stack(arrays).reshape(6, 5, 4, channels).transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)
+    assert np.array_equal(loaded.images.numpy(), expected)
     assert loaded.labels.tolist() == [0, 1, 2, 0, 1, 2]
     assert available("mine") is None
 
 
-def test_a_limit_keeps_the_first_images_and_all_classes(folder):
-    write(folder, "mine", "image", random_images((3, 3)), [0, 0, 0, 0, 0, 4])
+def test_images_may_be_plain_bytes(shelf):
+    arrays = shelf.arrays((3, 3))
+    shelf.table("mine", {"image": [shelf.png(array)["bytes"] for array in arrays], "label": [0] * 6})
+    plain = load_images("mine").images
+    shelf.images("mine", arrays, [0] * 6)
+    assert torch.equal(plain, load_images("mine").images)
+
+
+def test_a_limit_keeps_the_first_images_and_all_classes(shelf):
+    shelf.images("mine", shelf.arrays((3, 3)), [0, 0, 0, 0, 0, 4])
     loaded = load_images("mine", limit=4)
     assert len(loaded) == 4
     assert loaded.classes == 5
 
 
-def test_one_colour_image_makes_the_set_colour(folder):
-    write(folder, "mine", "image", [*random_images((3, 3), 2), *random_images((3, 3, 3), 2)], [0, 1, 0, 1])
+def test_one_colour_image_makes_the_set_colour(shelf):
+    shelf.images("mine", [*shelf.arrays((3, 3), 2), *shelf.arrays((3, 3, 3), 2)], [0, 1, 0, 1])
     assert load_images("mine").images.shape == (4, 3, 3, 3)
 
 
-def test_a_missing_set_names_folder_and_extra(folder, monkeypatch):
-    monkeypatch.setattr(images, "find_spec", lambda name: None)
-    with pytest.raises(DataUnavailable, match="assay-lab\\[data\\]") as caught:
+def test_a_missing_set_names_folder_and_extra(shelf, monkeypatch):
+    monkeypatch.setattr("assay.data.catalog.find_spec", lambda name: None)
+    with pytest.raises(DataUnavailable, match=r"assay-lab\[data\]") as caught:
         load_images("mnist")
-    assert str(folder / "mnist") in str(caught.value)
-    assert str(folder / "mnist") in available("mnist")
+    assert str(shelf.folder / "mnist") in str(caught.value)
+    assert not isinstance(caught.value, UnknownData)
 
 
-def test_a_set_without_a_test_split_is_not_available(folder):
-    write(folder, "mine", "image", random_images((3, 3)), [0] * 6, splits=("train",))
-    assert "test-*.parquet" in available("mine")
+@pytest.mark.parametrize("name", ["no-such-set", "../mnist", "", ".", "a" * 1000, "nul\0"])
+def test_an_unknown_set_is_not_asked_of_the_hub(hub, shelf, name):
+    with pytest.raises(UnknownData, match=r"unknown image set .*allowed: digits, mnist"):
+        load_images(name)
+    assert hub.asked == []
 
 
-def test_an_unknown_set_is_not_asked_of_the_hub(monkeypatch):
-    monkeypatch.delenv("ASSAY_DATA", raising=False)
-    with pytest.raises(DataUnavailable, match="hub is asked only for mnist"):
-        load_images("no-such-set")
-    with pytest.raises(DataUnavailable):
-        load_images("../mnist")
+def test_a_set_of_another_kind_is_refused(shelf):
+    shelf.table("mine", {"text": ["a", "b"], "label": [0, 1]})
+    for name in ("sst2", "mine"):
+        with pytest.raises(UnknownData, match=f"'{name}' is no image set but a text set"):
+            load_images(name)
 
 
-def test_what_the_hub_serves_is_obtainable_and_the_hub_is_not_asked(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace())  # any call would raise
-    monkeypatch.setattr(images, "find_spec", lambda name: object())
-    assert obtainable("mnist") is None
-    assert available("mnist") is not None
-    assert obtainable("digits") is None
-    assert "hub is asked only for" in obtainable("faces")
-    monkeypatch.setattr(images, "find_spec", lambda name: None if name == "datasets" else object())
-    assert "assay-lab[data]" in obtainable("mnist")
-
-
-class HubRows:
-    """The few calls of a ``datasets`` table that the reader makes."""
-
-    def __init__(self, rows):
-        self.rows, self.column_names = rows, list(rows)
-
-    def __len__(self):
-        return len(self.rows["label"])
-
-    def __getitem__(self, column):
-        return self.rows[column]
-
-    def select(self, indices):
-        return HubRows({key: [values[i] for i in indices] for key, values in self.rows.items()})
-
-    def cast_column(self, column, feature):
-        return self
-
-
-def test_the_hub_is_read_when_a_known_set_is_named(monkeypatch):
-    monkeypatch.delenv("ASSAY_DATA", raising=False)
-    asked = []
-
-    def load_dataset(path, configuration, split):
-        asked.append((path, split))
-        if split == "valid":
-            raise OSError("no route")
-        return HubRows({"image": [png(a) for a in random_images((2, 2))], "label": [0, 1, 2, 3, 4, 5]})
-
-    fake = types.SimpleNamespace(load_dataset=load_dataset, Image=lambda decode: None)
-    monkeypatch.setitem(sys.modules, "datasets", fake)
-    monkeypatch.setattr(images, "find_spec", lambda name: object())
+def test_the_hub_is_read_when_a_known_set_is_named(hub, shelf, monkeypatch):
+    monkeypatch.delenv("ASSAY_DATA")
+    rows = {"image": [shelf.png(array) for array in shelf.arrays((2, 2))], "label": [0, 1, 2, 3, 4, 5]}
+    hub.serves["ufldl-stanford/svhn", "train"] = rows
     images._pixels.cache_clear()
     loaded = load_images("svhn", limit=3)
     assert len(loaded) == 3
     assert loaded.classes == 6
-    with pytest.raises(DataUnavailable, match="no route"):
+    with pytest.raises(DataUnavailable, match=r"'tiny_imagenet' is not on this machine.*did not give.*no route"):
         load_images("tiny_imagenet", "test")
-    assert asked == [("ufldl-stanford/svhn", "train"), ("zh-plus/tiny-imagenet", "valid")]
+    assert hub.asked == [("ufldl-stanford/svhn", "cropped_digits", "train"), ("zh-plus/tiny-imagenet", None, "valid")]
     images._pixels.cache_clear()
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_a_file_has_the_hubs_name_of_a_split_or_ours(shelf, split):
+    shelf.images("tiny_imagenet", shelf.arrays((3, 3)), [0] * 6, splits=("train", split))
+    assert len(load_images("tiny_imagenet", "test")) == 6
 
 
 def test_two_classes_have_labels_minus_one_and_one():
@@ -160,8 +109,8 @@ def test_two_classes_have_labels_minus_one_and_one():
     assert sorted(set(pair.labels.tolist())) == [-1, 1]
 
 
-def test_conform_brings_size_and_channels(folder):
-    write(folder, "mine", "image", random_images((16, 16, 3)), [0] * 6)
+def test_conform_brings_size_and_channels(shelf):
+    shelf.images("mine", shelf.arrays((16, 16, 3)), [0] * 6)
     other, digits = load_images("mine"), load_images("digits")
     changed = conform(other, digits)
     assert changed.images.shape == (6, 1, 8, 8)
@@ -181,9 +130,40 @@ def test_bad_classes_are_refused(pair):
         two_classes(load_images("digits"), *pair)
 
 
-def test_exchanged_files_are_read_again(folder):
-    first, second = random_images((3, 3)), random_images((4, 4))
-    write(folder, "mine", "image", first, [0, 1, 2, 0, 1, 2])
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"image": [b"no image", b""], "label": [0, 1]}, "an image of 'mine' cannot be decoded"),
+        ({"image": [b"", b""]}, "'mine' needs a column named label or fine_label, and its data has image"),
+        ({"image": [b"", b""], "label": ["cat", "dog"]}, "labels of 'mine' must be whole numbers from 0"),
+        ({"image": [b"", b""], "label": [0, None]}, "labels of 'mine' must be whole numbers from 0"),
+        ({"image": [b"", b""], "label": [0, -1]}, "labels of 'mine' must be whole numbers from 0"),
+        ({"picture": [b"", b""], "label": [0, 1]}, "'mine' needs a column named image or img"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused_in_a_sentence(shelf, columns, says):
+    shelf.table("mine", columns)
+    with pytest.raises(DataUnavailable, match=says):
+        load_images("mine")
+
+
+def test_a_damaged_file_is_refused_in_a_sentence(shelf):
+    shelf.images("mnist", shelf.arrays((3, 3)), [0] * 6)
+    (shelf.folder / "mnist" / "train-00000-of-00002.parquet").write_bytes(b"damaged")
+    with pytest.raises(DataUnavailable, match=r"the files of 'mnist' in .* cannot be read"):
+        load_images("mnist")
+
+
+def test_exchanged_files_are_read_again(shelf):
+    shelf.images("mine", shelf.arrays((3, 3)), [0, 1, 2, 0, 1, 2])
     assert load_images("mine", "test").images.shape == (6, 1, 3, 3)
-    write(folder, "mine", "image", second, [0, 1, 2, 0, 1, 2])
+    shelf.images("mine", shelf.arrays((4, 4)), [0, 1, 2, 0, 1, 2])
     assert load_images("mine", "test").images.shape == (6, 1, 4, 4)
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not Path(os.environ.get("ASSAY_DATA", ""), "mnist").is_dir(), reason="no mnist in $ASSAY_DATA")
+def test_the_real_mnist_is_read():
+    test = load_images("mnist", "test")
+    assert test.images.shape == (10_000, 1, 28, 28)
+    assert test.labels[:5].tolist() == [7, 2, 1, 0, 4]

@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from assay.lab import UserError, chunks, results
+from assay.lab.requirements import fingerprints
 from assay.lab.store import Payload
 
 
@@ -71,7 +72,7 @@ def test_exchanged_data_are_noticed(bench, monkeypatch, tmp_path):
     monkeypatch.setenv("ASSAY_DATA", str(tmp_path / "data"))
     arm = bench.study("choosy").arms["double"]
     monkeypatch.setitem(bench.study("choosy").arms, "double", dataclasses.replace(arm, needs="data:tiny"))
-    monkeypatch.setattr("assay.data.images.obtainable", lambda name: None)
+    monkeypatch.setattr("assay.data.catalog.obtainable", lambda name: None)
 
     def run():
         result = bench.run("choosy", arms="double")
@@ -84,3 +85,17 @@ def test_exchanged_data_are_noticed(bench, monkeypatch, tmp_path):
     assert bench.progress.said == ["arm 'double' is computed: `tiny` changed since"]
     (folder / "train-0.parquet").unlink()  # where the set is absent there is nothing to compare
     assert run() == (0, 1)
+
+
+def test_exchanged_images_of_a_domain_are_noticed(monkeypatch, tmp_path):
+    monkeypatch.setenv("ASSAY_DATA", str(tmp_path))
+    image = tmp_path / "mine" / "photo" / "cat" / "0.png"
+    image.parent.mkdir(parents=True)
+    image.write_bytes(b"one")
+    seen = [fingerprints("data:mine", {})]
+    image.write_bytes(b"three")
+    seen.append(fingerprints("data:mine", {}))
+    image.parent.rename(image.parent.with_name("dog"))
+    seen.append(fingerprints("data:mine", {}))
+    assert len({each["mine"] for each in seen}) == 3
+    assert fingerprints("data:pacs", {}) == {}

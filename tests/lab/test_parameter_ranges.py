@@ -104,6 +104,6 @@ def test_every_preset_is_within_the_ranges(study, preset, monkeypatch):
 
 def test_a_known_image_set_that_is_not_here_leaves_its_arms_out(monkeypatch):
     monkeypatch.delenv("ASSAY_DATA", raising=False)
-    monkeypatch.setattr("assay.data.images.find_spec", lambda name: None)
+    monkeypatch.setattr("assay.data.catalog.find_spec", lambda name: None)
     plan = make_plan(STUDIES["feature-emergence"], Request("smoke", {"images": "mnist"}))
     assert {"image-weights", "injected-inputs"} <= set(plan.skipped)

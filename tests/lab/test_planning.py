@@ -184,10 +184,10 @@ def test_a_need_may_be_a_plain_string(bench, monkeypatch):
 
 def test_data_that_the_hub_could_serve_is_no_missing_need(monkeypatch):
     monkeypatch.delenv("ASSAY_DATA", raising=False)
-    monkeypatch.setattr("assay.data.images.find_spec", lambda name: object())
+    monkeypatch.setattr("assay.data.catalog.find_spec", lambda name: object())
     assert missing_requirement(("data:mnist",), "cpu") is None
-    assert "the hub is asked only for" in missing_requirement(("data:faces",), "cpu")
-    monkeypatch.setattr("assay.data.images.find_spec", lambda name: None)
+    assert "unknown data set 'faces'" in missing_requirement(("data:faces",), "cpu")
+    monkeypatch.setattr("assay.data.catalog.find_spec", lambda name: None)
     assert "assay-lab[data]" in missing_requirement(("data:mnist",), "cpu")
 
 

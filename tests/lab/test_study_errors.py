@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import polars as pl
 import pytest
 
 from assay.lab import Preset, Study, UserError, discovery
@@ -171,7 +172,7 @@ def test_a_data_set_that_nobody_knows_is_refused_where_an_override_names_it(chan
     monkeypatch.setitem(study.arms, "tossed", arm)
     # The study's own is left out with a reason, and so is a known one that is not here.
     for overrides in ({}, {"tosses": "20"}, {"images": "tiny_imagenet"}):
-        monkeypatch.setattr("assay.data.images.find_spec", lambda name: None)
+        monkeypatch.setattr("assay.data.catalog.find_spec", lambda name: None)
         assert list(make_plan(study, Request("smoke", overrides)).skipped) == ["tossed"]
     for overrides in ({"images": "mnsit"}, {"few.images": "mnsit"}):
         sentence = refused(make_plan, study, Request("smoke", overrides))
@@ -179,11 +180,36 @@ def test_a_data_set_that_nobody_knows_is_refused_where_an_override_names_it(chan
         assert "did you mean 'mnist'" in sentence
     # A folder of one's own makes any name known.
     (tmp_path / "mnsit").mkdir()
-    for split in ("train", "test"):
-        (tmp_path / "mnsit" / f"{split}-0.parquet").touch()
     monkeypatch.setenv("ASSAY_DATA", str(tmp_path))
-    monkeypatch.setattr("assay.data.images.find_spec", lambda name: object())
+    monkeypatch.setattr("assay.data.catalog.find_spec", lambda name: object())
+    assert "is not on this machine" in make_plan(study, Request("smoke", {"images": "mnsit"})).skipped["tossed"]
+    for split in ("train", "test"):
+        pl.DataFrame({"image": [b""], "label": [0]}).write_parquet(tmp_path / "mnsit" / f"{split}-0.parquet")
     assert make_plan(study, Request("smoke", {"images": "mnsit"})).skipped == {}
+
+
+def test_a_data_set_of_another_kind_is_refused_where_an_override_names_it(changed, monkeypatch):
+    monkeypatch.delenv("ASSAY_DATA", raising=False)
+    field = 'tosses: int = Field(1000, ge=10, description="tosses per seed")'
+    study = changed(field, f'{field}\n    images: str = "digits"')
+    arm = dataclasses.replace(study.arms["tossed"], needs=lambda p: (f"data:{p.images}",))
+    monkeypatch.setitem(study.arms, "tossed", arm)
+    sentence = refused(make_plan, study, Request("smoke", {"images": "sst2"}))
+    assert sentence.startswith("'sst2' is no image set but a text set (allowed: digits, mnist,")
+    assert "sst2" not in sentence.partition("allowed")[2]
+    assert "unknown image set 'mnsit'" in refused(make_plan, study, Request("smoke", {"images": "mnsit"}))
+
+
+def test_a_known_data_set_that_is_not_here_is_refused_where_its_arm_is_named(changed, monkeypatch):
+    monkeypatch.delenv("ASSAY_DATA", raising=False)
+    monkeypatch.setattr("assay.data.catalog.find_spec", lambda name: None if name == "datasets" else object())
+    field = 'tosses: int = Field(1000, ge=10, description="tosses per seed")'
+    study = changed(field, f'{field}\n    images: str = "digits"')
+    arm = dataclasses.replace(study.arms["tossed"], needs=lambda p: (f"data:{p.images}",))
+    monkeypatch.setitem(study.arms, "tossed", arm)
+    sentence = refused(make_plan, study, Request("smoke", {"images": "mnist"}, arms="tossed"))
+    assert "the image set 'mnist' is not on this machine: ASSAY_DATA names no data folder" in sentence
+    assert "unknown" not in sentence
 
 
 def test_a_cost_is_checked_where_it_is_stated():

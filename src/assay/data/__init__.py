@@ -5,16 +5,25 @@ from typing import TYPE_CHECKING
 from assay._lazy import offer
 
 if TYPE_CHECKING:
-    from .images import DataUnavailable, ImageSet, available, conform, load_images, obtainable, two_classes
+    from .catalog import DataUnavailable, UnknownData, available, first_available, obtainable
+    from .domains import Domains, load_domains
+    from .images import ImageSet, conform, load_images, two_classes
     from .long_tail import balanced, long_tailed, long_tailed_counts
+    from .text import TextSet, load_text
 
 __all__ = [
     "DataUnavailable",
+    "Domains",
     "ImageSet",
+    "TextSet",
+    "UnknownData",
     "available",
     "balanced",
     "conform",
+    "first_available",
+    "load_domains",
     "load_images",
+    "load_text",
     "long_tailed",
     "long_tailed_counts",
     "obtainable",

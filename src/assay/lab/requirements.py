@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +30,7 @@ def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
             if any(importlib.util.find_spec(module) is None for module in _EXTRAS[name]):
                 return f"it needs the extra '{name}' (pip install 'assay-lab[{name}]')"
         elif kind == "data":
-            from assay.data.images import obtainable
+            from assay.data.catalog import obtainable
 
             if reason := obtainable(name):
                 return f"it needs the data set '{name}': {reason}"
@@ -46,10 +45,15 @@ def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
 def fingerprints(needs: str | Iterable[str], files: Mapping[str, Path]) -> dict[str, str]:
     """A hash of the contents of every data set among the needs that lies under ``$ASSAY_DATA``, and of every file that
     is there. What is not here has no hash: a stored result may have been made where it is."""
-    folder = os.environ.get("ASSAY_DATA")
+    from assay.data import catalog
+
     names = [need.partition(":")[2] for need in ([needs] if isinstance(needs, str) else needs) if need[:5] == "data:"]
-    found = {name: _together(sorted((Path(folder) / name).glob("*.parquet"))) for name in names if folder}
-    found |= {name: _together(_within(path)) for name, path in files.items() if path.exists()}
+    found = {}
+    for name in names:
+        found[name] = _together((within, _data_digest(path)) for within, path in catalog.contents(name).items())
+    for name, path in files.items():
+        if path.exists():
+            found[name] = _together((inner.name, _digest(inner)) for inner in _within(path))
     return {name: hashed for name, hashed in found.items() if hashed}
 
 
@@ -58,11 +62,14 @@ def _within(path: Path) -> list[Path]:
     return [path] if path.is_file() else sorted(inner for inner in path.rglob("*") if inner.is_file())
 
 
-def _together(paths: list[Path]) -> str:
-    digest = hashlib.blake2b(digest_size=12)
-    for path in paths:
-        digest.update(f"{path.name}\n{_digest(path)}\n".encode())
-    return digest.hexdigest() if paths else ""
+def _together(digests: Iterable[tuple[str, str]]) -> str:
+    lines = [f"{name}\n{digest}\n" for name, digest in digests]
+    return hashlib.blake2b("".join(lines).encode(), digest_size=12).hexdigest() if lines else ""
+
+
+def _data_digest(path: Path) -> str:
+    """Single image files count by their size: there may be half a million, and every plan asks."""
+    return _digest(path) if path.suffix == ".parquet" else str(path.stat().st_size)
 
 
 def missing_files(files: Mapping[str, Path]) -> str | None:

@@ -116,17 +116,21 @@ class Study(Registry[P]):
         return params
 
     def _check_data(self, params: Params, usual: Params) -> None:
-        """Refuse a data set that an override names and that nobody knows. A known one that is not here leaves its arms
-        out with the reason; of a slip of the pen that would look like a whole run."""
-        from assay.data.images import HUB, available
+        """Refuse a data set that an override names and that nobody knows, or that is of another kind than the one in
+        whose place it stands. A known one that is not here leaves its arms out with the reason; of a slip of the pen
+        that would look like a whole run."""
+        from assay.data import catalog
 
-        def named(values: Params) -> set[str]:
-            needs = (need for arm in self.arms.values() for need in arm.requirements(values))
-            return {need.removeprefix("data:") for need in needs if need.startswith("data:")}
-
-        for name in sorted(named(params) - named(usual)):
-            if name not in HUB and available(name) is not None:
-                raise unknown("data set", name, ["digits", *HUB, "or a folder of $ASSAY_DATA"])
+        for arm in self.arms.values():
+            named, before = (
+                [need.removeprefix("data:") for need in arm.requirements(values) if need.startswith("data:")]
+                for values in (params, usual)
+            )
+            kinds = {entry.kind if (entry := catalog.find(name)) else None for name in before}
+            kind = kinds.pop() if len(kinds) == 1 else None
+            for name in named:
+                if name not in before and (reason := catalog.unknown(name, kind)):
+                    raise UserError(reason)
 
     def check(self) -> None:
         """Refuse, once everything is registered, what would otherwise be ignored or stop a run halfway: names that do

@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
 from assay import lab
-from assay.data.images import ImageSet, available, load_images
+from assay.data.catalog import first_available
+from assay.data.images import ImageSet, load_images
 from assay.training import Seeds
 
 from .learners import Fit, Stages
@@ -132,7 +133,7 @@ class Images(lab.Params):
     @classmethod
     def _resolve_images(cls, name: str) -> str:
         # Resolved here, before anything is addressed by it: results on digits never pass for results on MNIST.
-        return name if name != "auto" else "digits" if available("mnist") else "mnist"
+        return first_available("mnist", "digits") if name == "auto" else name
 
     def image_sets(self) -> tuple[ImageSet, ImageSet]:
         """Training and test images."""

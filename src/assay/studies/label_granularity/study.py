@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from assay import lab
-from assay.data.images import available
+from assay.data.catalog import available, first_available
 
 from . import theory
 from .dynamics import problem_of
@@ -118,7 +118,7 @@ class Params(lab.Params):
     @classmethod
     def _resolve_images(cls, name: str) -> str:
         # Resolved here, before anything is addressed by it: results on digits never pass for results on MNIST.
-        return name if name != "auto" else "digits" if available("mnist") else "mnist"
+        return first_available("mnist", "digits") if name == "auto" else name
 
     @field_validator("tiles")
     @classmethod

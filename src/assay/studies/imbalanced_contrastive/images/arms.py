@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from assay import lab
-from assay.data.images import available, load_images
+from assay.data.catalog import first_available
+from assay.data.images import load_images
 from assay.methods.forward_pruning import Mode
 from assay.training import Seeds
 
@@ -45,7 +46,7 @@ class Params(lab.Params):
     @classmethod
     def _resolve_images(cls, name: str) -> str:
         # Resolved here, before anything is addressed by it: results on digits never pass for others.
-        return name if name != "auto" else "digits" if available("fashion_mnist") else "fashion_mnist"
+        return first_available("fashion_mnist", "digits") if name == "auto" else name
 
     @model_validator(mode="after")
     def _ratios_go_together(self) -> Params:

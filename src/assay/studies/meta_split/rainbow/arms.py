@@ -11,7 +11,8 @@ import torch
 from pydantic import Field, field_validator, model_validator
 
 from assay import lab
-from assay.data.images import available, load_images
+from assay.data.catalog import first_available
+from assay.data.images import load_images
 from assay.training import Seeds
 
 from .learners import ConvNet, MetaTraining, Schedule, meta_train
@@ -55,8 +56,7 @@ class Params(lab.Params):
     @classmethod
     def _resolve_images(cls, name: str) -> str:
         # Resolved here, before anything is addressed by it: results on digits never pass for results on MNIST.
-        found = [each for each in ("mnist", "fashion_mnist", "digits") if available(each) is None]
-        return found[0] if name == "auto" else name
+        return first_available("mnist", "fashion_mnist", "digits") if name == "auto" else name
 
     @field_validator("reptile", "reptile_candidates", "fomaml", "fomaml_candidates")
     @classmethod
