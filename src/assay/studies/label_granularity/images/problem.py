@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,18 +20,20 @@ from assay.methods.granularity import (
     rebalanced_clusters,
     tree_level,
 )
-from assay.training.seeds import Seeds, stream
+from assay.training import Seeds, stream
 
-_NUMBERS = {"0 or 1": (0, 1), "2 to 4": (2, 3, 4), "5 or 6": (5, 6), "7 to 9": (7, 8, 9)}
-_GARMENTS = {"tops": (0, 2, 4, 6), "dress and trousers": (1, 3), "shoes": (5, 7, 9), "bags": (8,)}
-_OBJECTS = {"air and sea": (0, 8), "road": (1, 9), "pets": (3, 5), "hoofed": (4, 7), "bird and frog": (2, 6)}
+Groups = dict[str, tuple[int, ...]]  # classes by the name of their group
+_NUMBERS: Groups = {"0 or 1": (0, 1), "2 to 4": (2, 3, 4), "5 or 6": (5, 6), "7 to 9": (7, 8, 9)}
+_GARMENTS: Groups = {"tops": (0, 2, 4, 6), "dress and trousers": (1, 3), "shoes": (5, 7, 9), "bags": (8,)}
+_OBJECTS: Groups = {"air and sea": (0, 8), "road": (1, 9), "pets": (3, 5), "hoofed": (4, 7), "bird and frog": (2, 6)}
 # set: (groups of classes, the groups of the first superclass)
-GROUPS: dict[str, tuple[dict[str, tuple[int, ...]], tuple[str, ...]]] = {
+GROUPS: dict[str, tuple[Groups, tuple[str, ...]]] = {
     "digits": (_NUMBERS, ("0 or 1", "2 to 4")),
     "mnist": (_NUMBERS, ("0 or 1", "2 to 4")),
     "fashion_mnist": (_GARMENTS, ("tops", "dress and trousers")),
     "cifar10": (_OBJECTS, ("air and sea", "road")),
 }
+LEVELS = {"groups": 1, "classes": 0}  # label functions that are levels of the class tree
 LARGEST_SIDE = 16
 VALIDATION = 400
 SIZES = {"digits": 1352, "mnist": 60_000, "fashion_mnist": 60_000, "cifar10": 50_000}  # training images
@@ -43,8 +46,10 @@ def class_tree(name: str) -> LabelTree:
     if name not in GROUPS:
         raise ValueError(f"no hierarchy of classes is known for {name!r} (known: {', '.join(GROUPS)})")
     groups, first = GROUPS[name]
-    paths = [(f"class {c}", group, f"superclass {int(group not in first)}", "everything")
-             for group, members in groups.items() for c in members]  # fmt: skip
+    paths = []
+    for group, members in groups.items():
+        superclass = f"superclass {int(group not in first)}"
+        paths += [(f"class {c}", group, superclass, "everything") for c in members]
     return LabelTree.from_paths(paths)
 
 
@@ -71,6 +76,17 @@ def most_clusters(name: str, wanted: int) -> int:
     return int(SURE_SHARE * classes * training_images(name, wanted))
 
 
+Data = tuple[Tensor, Tensor]
+
+
+class Splits(NamedTuple):
+    """Images with the labels that are the target."""
+
+    training: Data
+    validation: Data
+    test: Data
+
+
 @dataclass(frozen=True)
 class ImageTask:
     """Flat standardised images with their classes: each seed's own training and validation images (seeds, n, dim), and
@@ -79,12 +95,32 @@ class ImageTask:
     name: str
     inputs: Tensor
     leaves: Tensor
-    validation: tuple[Tensor, Tensor]
-    test: tuple[Tensor, Tensor]
+    validation: Data
+    test: Data
 
     def target(self, leaves: Tensor) -> Tensor:
         """The superclass of each class label."""
         return superclasses(self.name).to(leaves.device)[leaves]
+
+    def by_class(self) -> Splits:
+        """The classes as target."""
+        return Splits((self.inputs, self.leaves), self.validation, self.test)
+
+    def by_superclass(self) -> Splits:
+        """The two superclasses as target."""
+        return Splits(*((inputs, self.target(leaves)) for inputs, leaves in self.by_class()))
+
+    def hierarchies(
+        self, scheme: str, clusters: int, coarse: Tensor, seeds: Seeds, *, least: int
+    ) -> tuple[list[LabelHierarchy], Tensor]:
+        """A label function on every seed's images, and all seeds' fine labels (seeds, n)."""
+        name, level = ("tree", LEVELS[scheme]) if scheme in LEVELS else (scheme, clusters)
+        tree = class_tree(self.name)
+        found = []
+        for i, seed in enumerate(seeds):
+            embedded = embedding(self.inputs[i])
+            found.append(hierarchy_of(name, level, embedded, self.leaves[i], coarse[i], seed, tree=tree, least=least))
+        return found, torch.stack([each.fine for each in found]).to(seeds.device)
 
     def only(self, classes: tuple[int, ...]) -> ImageTask:
         """The images of some classes, numbered anew in that order; as many for each seed as for the one with fewest."""
@@ -149,14 +185,21 @@ def shrunk(images: Tensor) -> Tensor:
 def embedding(inputs: Tensor, components: int = 20) -> Tensor:
     """Principal components of one seed's images: an embedding that has seen no label. (n, components)"""
     centred = inputs - inputs.mean(0)
-    _, _, directions = torch.linalg.svd(centred, full_matrices=False)
+    directions: Tensor = torch.linalg.svd(centred, full_matrices=False)[2]
     return centred @ directions[:components].mT
 
 
 def hierarchy_of(
-    scheme: str, clusters: int, embedded: Tensor, leaves: Tensor, coarse: Tensor, seed: int, *,
-    tree: LabelTree | None = None, least: int = 20,
-) -> LabelHierarchy:  # fmt: skip
+    scheme: str,
+    clusters: int,
+    embedded: Tensor,
+    leaves: Tensor,
+    coarse: Tensor,
+    seed: int,
+    *,
+    tree: LabelTree | None = None,
+    least: int = 20,
+) -> LabelHierarchy:
     """One label function on one seed's images. ``clusters`` is per coarse class, the functions that are blind to coarse
     classes make as many in all; for the tree it is the level above the leaf."""
     leaves, coarse = leaves.cpu(), coarse.cpu()

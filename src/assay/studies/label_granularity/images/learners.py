@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
-Data = tuple[Tensor, Tensor]
+from .problem import Splits
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,16 @@ def network(seeds: Seeds, inputs: int, widths: Sequence[int], classes: int) -> S
 
 
 def train(
-    net: StackedNetwork, inputs: Tensor, labels: Tensor, stage: Stage, seeds: Seeds, name: str, *,
-    head_only: bool = False, stop: float = 1.0,
-) -> StackedNetwork:  # fmt: skip
+    net: StackedNetwork,
+    inputs: Tensor,
+    labels: Tensor,
+    stage: Stage,
+    seeds: Seeds,
+    name: str,
+    *,
+    head_only: bool = False,
+    stop: float = 1.0,
+) -> StackedNetwork:
     """Mean cross-entropy of every seed's own labels (seeds, n), batches of its own. ``stop`` takes a checkpoint after
     a share of the steps."""
     n = inputs.shape[1]
@@ -73,19 +80,20 @@ def train(
     if head_only:
         with torch.no_grad():
             inputs = net.features(inputs)
-    layers = [layer.detach().clone().requires_grad_(not head_only or i >= len(net.layers) - 2)
-              for i, layer in enumerate(net.layers)]  # fmt: skip
+    layers = [layer.detach().clone() for layer in net.layers]
+    trained = layers[-2:] if head_only else layers
+    for layer in trained:
+        layer.requires_grad_()
     net = StackedNetwork(tuple(layers))
     forward = net.head if head_only else net
-    optimizer = torch.optim.SGD([layer for layer in layers if layer.requires_grad], stage.rate, stage.momentum,
-                                weight_decay=stage.decay)  # fmt: skip
+    optimizer = torch.optim.SGD(trained, stage.rate, stage.momentum, weight_decay=stage.decay)
     chosen = torch.arange(len(seeds), device=inputs.device).unsqueeze(1)
     for step, index in enumerate(seeds.batches(f"{name} batches", n, batch, max(1, round(stop * steps)))):
         optimizer.param_groups[0]["lr"] = stage.rate * 0.5 * (1 + math.cos(math.pi * step / steps))
         logits = forward(inputs[chosen, index])
         loss = functional.cross_entropy(logits.flatten(0, 1), labels[chosen, index].flatten(), reduction="sum") / batch
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
     return StackedNetwork(tuple(layer.detach() for layer in layers))
 
@@ -119,45 +127,31 @@ class Recipe:
         start = network(seeds, inputs.shape[-1], self.widths, int(labels.max()) + 1)
         return train(start, inputs, labels, self.pretraining, seeds, "pretraining", stop=stop)
 
-    def onepass(self, inputs: Tensor, target: Tensor, validation: Data, test: Data, seeds: Seeds) -> Trained:
+    def onepass(self, splits: Splits, seeds: Seeds) -> Trained:
         """The target labels once."""
+        inputs, target = splits.training
         start = network(seeds, inputs.shape[-1], self.widths, int(target.max()) + 1)
-        return self._searched(start, self.pretraining, inputs, target, validation, test, seeds, "pretraining")
+        return self._searched(start, self.pretraining, splits, seeds, "pretraining")
 
     def transfer(
-        self, net: StackedNetwork, inputs: Tensor, target: Tensor, validation: Data, test: Data, seeds: Seeds, *,
-        readout: str = "finetune", epochs: int | None = None,
-    ) -> Trained:  # fmt: skip
+        self, net: StackedNetwork, splits: Splits, seeds: Seeds, *, readout: str = "finetune", epochs: int | None = None
+    ) -> Trained:
         """A new head for the target labels, trained with the network or (probe) on its frozen features."""
         stage = self.finetuning if readout == "finetune" else self.probing
         stage = replace(stage, epochs=epochs or stage.epochs)
-        fresh = net.with_head(seeds, int(target.max()) + 1, "second head")
-        head_only = readout == "probe"
-        return self._searched(fresh, stage, inputs, target, validation, test, seeds, "finetuning", head_only)
+        fresh = net.with_head(seeds, int(splits.training[1].max()) + 1, "second head")
+        return self._searched(fresh, stage, splits, seeds, "finetuning", head_only=readout == "probe")
 
     def _searched(
-        self, start: StackedNetwork, stage: Stage, inputs: Tensor, target: Tensor, validation: Data, test: Data,
-        seeds: Seeds, name: str, head_only: bool = False,
-    ) -> Trained:  # fmt: skip
-        best = torch.full((len(seeds),), math.inf, dtype=torch.float64, device=inputs.device)
+        self, start: StackedNetwork, stage: Stage, splits: Splits, seeds: Seeds, name: str, *, head_only: bool = False
+    ) -> Trained:
+        best = torch.full((len(seeds),), math.inf, dtype=torch.float64, device=splits.training[0].device)
         found, rates = best.clone(), best.clone()
         for multiple in self.multiples:
             tried = replace(stage, rate=stage.rate * multiple)
-            net = train(start, inputs, target, tried, seeds, name, head_only=head_only)
-            validated, tested = error(net, *validation), error(net, *test)
+            net = train(start, *splits.training, tried, seeds, name, head_only=head_only)
+            validated, tested = error(net, *splits.validation), error(net, *splits.test)
             better = validated < best
             best = torch.where(better, validated, best)
             found, rates = torch.where(better, tested, found), torch.where(better, tried.rate, rates)
         return Trained(found, rates)
-
-
-def recipe_of(params, *, wider: int = 1) -> Recipe:
-    widths = tuple(wider * width for width in params.image_widths)
-    epochs, batch = params.image_epochs, params.image_batch
-    quarter = max(1, batch // 4)
-    return Recipe(
-        widths,
-        Stage(epochs, batch, params.image_rate),
-        Stage(epochs, quarter, params.finetune_rate),
-        Stage(epochs, quarter, params.probe_rate, decay=1e-6),
-    )

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from assay.methods.granularity import LabelHierarchy, max_readout, random_ids
-from assay.training.seeds import Seeds, stream
+from assay.training import Seeds, stream
 
-from .learners import Initialisation, Residual, Training, cross_entropy_residual, errors
-from .problem import HierarchicalPatches, Samples
+from ..learners import Initialisation, Report, Residual, Training, cross_entropy_residual, errors
+from ..problem import Samples
 
 TWINS = ("coarse", "fine", "one sample each", "split at random", "random within", "random anew", "random", "mixed")
 
@@ -36,9 +36,8 @@ def hierarchy_of(labels: str, samples: Samples, seed: int) -> LabelHierarchy:
 
 
 def twin_errors(
-    labels: str, problem: HierarchicalPatches, init: Initialisation, training: Training, seeds: Seeds, steps: int,
-    easy: Samples, hard: Samples,
-) -> dict[str, Tensor]:  # fmt: skip
+    labels: str, init: Initialisation, training: Training, seeds: Seeds, steps: int, easy: Samples, hard: Samples
+) -> Report:
     """Errors by the maximum read-out, a class counting for the superclass of most of its samples."""
     if labels == "one sample each":
         training = replace(training, per_subclass=1)
@@ -48,7 +47,7 @@ def twin_errors(
     found = [hierarchy_of(labels, samples, seed) for seed in seeds]
     classes = int(found[0].fine.max()) + 1
     given = torch.stack([each.fine for each in found]).to(seeds.device)
-    network = init.draw(seeds, classes, problem).network
+    network = init.draw(seeds, classes, training.problem).network
     rounds = iter(range(steps + 1))
 
     def residual(_: Samples) -> Residual:

@@ -7,25 +7,24 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
-from . import theory
-from .dynamics import class_count, own_features, residual_for
-from .learners import Initialisation, PatchNetwork, TheorySGD
-from .problem import NOISE, HierarchicalPatches
+from ..learners import Initialisation, PatchNetwork, Report, TheorySGD, class_count, residual_for
+from ..problem import NOISE, HierarchicalPatches, Samples
+from ..theory import own_features, thresholds
 
 
 def invariants_over(
-    problem: HierarchicalPatches, init: Initialisation, rate: float, rho: float, seeds: Seeds, steps: int, labels: str
-) -> dict[str, Tensor]:
+    problem: HierarchicalPatches, init: Initialisation, sgd: TheorySGD, seeds: Seeds, steps: int, labels: str
+) -> Report:
     """Counts over all steps: neurons that fire on noise patches; neurons that fire on a feature they were not aligned
     with, near the threshold by less than the noise (``near_threshold_fires``, by the source's threshold) or not; the
     largest rise of a neuron's response to another class' feature as a share of the largest response; biases that rose;
     and how far the pruned network's outputs are from the full one's."""
-    sgd, classes = TheorySGD(rate, rho), class_count(labels, problem)
+    classes = class_count(labels, problem)
     full = init.draw(seeds, classes, problem).network
     small = replace(init, prune=True).draw(seeds, classes, problem).network
-    low = init.scale * theory.thresholds(init.threshold, problem.dim)[0]
+    low = init.scale * thresholds(init.threshold, problem.dim)[0]
     aligned = full.projections(problem.features)
     far = init.scale * (init.threshold - init.slack_for(problem))
     unaligned, near = aligned < far, (aligned >= far) & (aligned < low)
@@ -63,7 +62,7 @@ def _responses(network: PatchNetwork, problem: HierarchicalPatches) -> Tensor:
     return torch.relu(network.projections(problem.features) + network.biases.unsqueeze(-1))
 
 
-def _fires_on_noise(network: PatchNetwork, batch) -> Tensor:
+def _fires_on_noise(network: PatchNetwork, batch: Samples) -> Tensor:
     z = network.preactivations(batch.patches)
     return ((z > 0) & (batch.kinds == NOISE).flatten(1).unsqueeze(-1)).sum((1, 2)).double().cpu()
 

@@ -12,12 +12,11 @@ from torch.nn import functional
 from assay.data.images import ImageSet, load_images
 from assay.methods.granularity import FineToCoarse, Stage
 from assay.networks.resnet import ResNet
-from assay.training.seeds import stream
+from assay.training import stream
 
-from .image_labels import class_tree, hierarchy_of, superclasses
+from ..images.problem import LEVELS, class_tree, hierarchy_of, superclasses
 
 VALIDATION = 10  # every tenth training image chooses the finetuned epoch
-LEVELS = {"groups": 1, "classes": 0}
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,9 @@ class ResNetSweep:
         tested = (test.images, coarse[test.labels])
         clustered = scheme in ("clusters per class", "clusters of all")
         embedded = rotation_embedding(self, seed, device)[kept.cpu()] if clustered else images
-        plain = "coarse" if scheme == "one pass" else scheme
-        level = LEVELS.get(scheme, clusters)
-        hierarchy = hierarchy_of("tree" if scheme in LEVELS else plain, level, embedded, leaves, coarse[leaves], seed,
-                                 tree=class_tree(self.images))  # fmt: skip
+        name = "tree" if scheme in LEVELS else "coarse" if scheme == "one pass" else scheme
+        level, tree = LEVELS.get(scheme, clusters), class_tree(self.images)
+        hierarchy = hierarchy_of(name, level, embedded, leaves, coarse[leaves], seed, tree=tree)
         method, model = self.method(seed, len(images), device), self.model(seed, train, device)
         run = method.onepass if scheme == "one pass" else method.transfer
         score = run(model, images, hierarchy, validation=validation, test=tested, seed=seed)
@@ -83,7 +81,8 @@ class ResNetSweep:
 
     def model(self, seed: int, data: ImageSet, device: str) -> ResNet:
         model = ResNet(self.width, classes=2, channels=data.images.shape[1], generator=stream(seed, "resnet"))
-        return model.to(device, memory_format=torch.channels_last)
+        model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # unknown to torch's stubs
+        return model
 
 
 @lru_cache(maxsize=2)
