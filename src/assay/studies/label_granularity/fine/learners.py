@@ -32,7 +32,7 @@ class FirstPhase:
         return cls(never.clone(), never, -never)
 
     def see(self, step: int, outputs: Tensor, coefficient: Tensor) -> Tensor:
-        """Take in the outputs before an update and the common coefficient in it. Who arrived at T0 just now: (seeds,)."""
+        """Take in the outputs before an update and the common coefficient in it. Who arrives at T0 now: (seeds,)."""
         arrived = (outputs.amax((1, 2)) >= OUTPUT_BOUND).cpu() & self.reached.isinf()
         self.reached[arrived] = step - 1
         running = self.reached.isinf()
