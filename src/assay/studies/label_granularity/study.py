@@ -19,17 +19,18 @@ from .tiles import arms as tiles
 from .twins import arms as twins
 
 
+# From the last part to the first: fields are listed from the last base on.
 class Params(
-    start.Params,
-    coarse.Params,
-    fine.Params,
-    hard_samples.Params,
-    invariants.Params,
-    twins.Params,
-    images.Params,
-    few_samples.Params,
-    tiles.Params,
     resnet.Params,
+    tiles.Params,
+    few_samples.Params,
+    images.Params,
+    twins.Params,
+    invariants.Params,
+    hard_samples.Params,
+    fine.Params,
+    coarse.Params,
+    start.Params,
 ):
     """Every part checks what it reads; nothing is left for all of them together."""
 

@@ -18,7 +18,7 @@ from .theory import log_law_constant
 SIGNS = "+−"  # the superclasses
 
 
-class Params(Patches, Testing):
+class Params(Testing, Patches):
     coarse_steps: int = Field(400, ge=20, description="steps with coarse labels")
 
 

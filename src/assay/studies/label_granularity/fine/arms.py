@@ -17,7 +17,7 @@ from .learners import FirstPhase, finetuned, report_at_t0
 from .theory import fine_phase_time
 
 
-class Params(Patches, Testing, FineTraining):
+class Params(FineTraining, Testing, Patches):
     finetune_steps: int = Field(20, ge=2, description="finetuning steps after fine pretraining")
 
 
@@ -37,12 +37,12 @@ part = lab.Part(
 def fine(params: Params, seeds: Seeds, record: lab.Recorder, *, setting: str) -> None:
     """Training on the subclasses with the maximum as read-out, what it has at T0, and finetuning afterwards."""
     problem, init = params.problem(), params.initialisation()
-    k, s, P = problem.subclasses, problem.feature_patches, problem.patches
+    k, feature_patches, patches = problem.subclasses, problem.feature_patches, problem.patches
     network = init.draw(seeds, 2 * k, problem).network
     detectors = Detectors.at(network, problem, "fine", init)
     easy, hard = problem.test_sets(seeds, params.test_per_subclass)
-    seen, phase, unit = looks(params.fine_steps), FirstPhase.of(seeds), params.rate * s / (2 * k * P)
-    before = detectors.growth(network)
+    seen, phase, before = looks(params.fine_steps), FirstPhase.of(seeds), detectors.growth(network)
+    unit = params.rate * feature_patches / (2 * k * patches)
     at_t0: Report = {}
     training, residual = params.training(problem), residual_for("fine", problem)
     for step, _, update in training.run(network, seeds, params.fine_steps, residual):
@@ -58,9 +58,9 @@ def fine(params: Params, seeds: Seeds, record: lab.Recorder, *, setting: str) ->
                 at_t0[name] = torch.where(arrived, values, at_t0.get(name, torch.full_like(values, math.nan)))
         network = update.network
     common, subclass = (count.double() for count in detectors.counts())
-    predicted = fine_phase_time(params.rate, k, s, P, common, subclass[..., 0]).amin(1).cpu()
+    predicted = fine_phase_time(params.rate, k, feature_patches, patches, common, subclass[..., 0])
     fewest = torch.minimum(common.amin(1), subclass.flatten(1).amin(1))
-    record(predicted_t0=predicted, fewest_detectors=fewest, **phase.report(), **at_t0)
+    record(predicted_t0=predicted.amin(1), fewest_detectors=fewest, **phase.report(), **at_t0)
     steps, first = params.finetune_steps, params.fine_steps
     network, least = finetuned(training, network, seeds, steps, first=first, detectors=detectors)
     scores = [superclass_scores(network.outputs(samples.patches), samples, "fine") for samples in (easy, hard)]

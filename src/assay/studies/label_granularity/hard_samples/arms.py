@@ -17,7 +17,7 @@ from ..problem import STRONG
 from .theory import rule_report
 
 
-class Params(Patches, Testing, FineTraining):
+class Params(FineTraining, Testing, Patches):
     sweep: tuple[int, ...] = Field((2, 4, 8, 16, 24), min_length=3, description="numbers of subclasses k of the sweep")
     sweep_distractors: int = Field(2, ge=1, description="their distractors s†")
     sweep_steps: int = Field(100, ge=10, description="their steps")

@@ -13,7 +13,7 @@ from ..params import Patches, Testing
 from .learners import TWINS, twin_errors
 
 
-class Params(Patches, Testing):
+class Params(Testing, Patches):
     twin_steps: int = Field(30, ge=3, description="steps on a finite set under other labels")
     twin_per_subclass: int = Field(8, ge=2, description="samples per subclass of that set")
 
