@@ -93,7 +93,7 @@ def _smallest_split(hierarchy: LabelHierarchy) -> float:
     return float(min(sizes[hierarchy.fine_to_coarse == y].min() for y in split)) if split else float("nan")
 
 
-@part.arm("clusters", over={"scheme": SCHEMES, "clusters": lambda p: p.clusters}, needs=Images.data, tolerance=0.1)
+@part.arm("clusters", over={"scheme": SCHEMES, "clusters": lambda p: p.clusters}, **OPTIONS)
 def clusters(params: Params, seeds: Seeds, record: lab.Recorder, *, scheme: str, clusters: int) -> None:
     """Clusters within the superclasses or of the whole set, and random labels, at several granularities."""
     _transfer(params, seeds, record, scheme, clusters)

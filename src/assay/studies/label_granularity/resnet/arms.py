@@ -49,14 +49,17 @@ part = lab.Part(
         ),
     },
 )
-OPTIONS: dict[str, Any] = {"optional": True, "needs": Params.data, "tolerance": 0.1, "chunk": 1}
+OPTIONS: dict[str, Any] = {
+    "uses": ("resnet_images", "resnet_limit", "resnet_width", "resnet_epochs"),
+    "needs": Params.data,
+    "optional": True,
+    "tolerance": 0.1,
+    "chunk": 1,
+}
 
 
 @part.arm(
-    "resnet-hierarchies",
-    over={"scheme": ["one pass", "coarse", "groups", "classes", "one per sample"]},
-    uses=("resnet_images", "resnet_limit", "resnet_width", "resnet_epochs"),
-    **OPTIONS,
+    "resnet-hierarchies", over={"scheme": ["one pass", "coarse", "groups", "classes", "one per sample"]}, **OPTIONS
 )
 def resnet_hierarchies(params: Params, seeds: Seeds, record: lab.Recorder, *, scheme: str) -> None:
     """A ResNet: both baselines, the levels of the class tree and one label per image."""
