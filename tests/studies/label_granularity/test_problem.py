@@ -18,7 +18,7 @@ from assay.studies.label_granularity.problem import (
     orthonormal,
     rotations,
 )
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
 SEEDS = Seeds((0, 1, 2), dtype=torch.float64)
 CLEAN = HierarchicalPatches(dim=24, subclasses=3, noise=0.0, strong_noise=0.0, jitter=0.1)
@@ -26,9 +26,14 @@ CLEAN = HierarchicalPatches(dim=24, subclasses=3, noise=0.0, strong_noise=0.0, j
 
 @settings(max_examples=25, deadline=None)
 @given(
-    k=st.integers(1, 6), s=st.integers(1, 5), far=st.integers(0, 4), per=st.integers(1, 4),
-    counts=st.sampled_from(["exact", "bernoulli"]), hard=st.booleans(), compact=st.booleans(),
-)  # fmt: skip
+    k=st.integers(1, 6),
+    s=st.integers(1, 5),
+    far=st.integers(0, 4),
+    per=st.integers(1, 4),
+    counts=st.sampled_from(["exact", "bernoulli"]),
+    hard=st.booleans(),
+    compact=st.booleans(),
+)
 def test_every_patch_is_what_its_kind_says(k, s, far, per, counts, hard, compact):
     problem = HierarchicalPatches(20, 14, k, s, 0.2, 0.0, far, (0.3, 0.5), 0.0, counts)
     samples = problem.sample(SEEDS, "check", per, hard=hard, compact=compact and counts == "exact")

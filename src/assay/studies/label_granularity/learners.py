@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from assay.methods.granularity import max_readout
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
 from .problem import HierarchicalPatches, Samples
 
+LABELS = ("coarse", "fine")
+Report = dict[str, Any]  # what was measured, (seeds,) each, by the names under which it is recorded
 SILENT = -1.0  # the bias of neurons that only fill up a class: they never fire
 
 
@@ -42,7 +45,7 @@ class PatchNetwork:
 
     def outputs(self, patches: Tensor, rows: int = 256) -> Tensor:
         """(seeds, n, classes), some samples at a time."""
-        parts = [self.pooled(self.preactivations(part), part.shape[2]) for part in patches.split(rows, dim=1)]
+        parts = [self.pooled(self.preactivations(part), part.shape[2]) for part in torch.split(patches, rows, dim=1)]
         return torch.cat(parts, 1)
 
     def projections(self, features: int) -> Tensor:
@@ -166,23 +169,21 @@ def cross_entropy_residual(labels: Tensor, classes: int) -> Residual:
     return residual
 
 
-def max_readout_residual(superclass: Tensor, fine_to_coarse: Tensor) -> Residual:
-    """Finetuning on (F̂₊, F̂₋): the superclasses' residual, given to the subclass that attains the maximum."""
-
-    def residual(outputs: Tensor) -> Tensor:
-        best = max_readout(outputs, fine_to_coarse)
-        coarse = one_hot(superclass, 2).to(outputs) - best.softmax(-1)
-        given = torch.zeros_like(outputs)
-        for y in (0, 1):
-            own = fine_to_coarse == y
-            winner = outputs.masked_fill(~own, float("-inf")).argmax(-1, keepdim=True)
-            given.scatter_(-1, winner, coarse[..., y : y + 1])
-        return given
-
-    return residual
+def class_count(labels: str, problem: HierarchicalPatches) -> int:
+    return 2 if labels == "coarse" else 2 * problem.subclasses
 
 
-Labels = Callable[[Samples], Tensor]
+def labels_of(labels: str, samples: Samples) -> Tensor:
+    return samples.superclass if labels == "coarse" else samples.fine
+
+
+def residual_for(labels: str, problem: HierarchicalPatches) -> Callable[[Samples], Residual]:
+    """The residual of training on these labels, for ``Training.run``."""
+
+    def make(samples: Samples) -> Residual:
+        return cross_entropy_residual(labels_of(labels, samples), class_count(labels, problem))
+
+    return make
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ class Training:
             yield step + 1, samples, update
 
 
-def superclass_of(subclasses: int, device: str = "cpu") -> Tensor:
+def superclass_of(subclasses: int, device: str | torch.device = "cpu") -> Tensor:
     """The superclass of each fine class: (2k,)."""
     return torch.arange(2 * subclasses, device=device) // subclasses
 
@@ -227,3 +228,26 @@ def errors(scores: Tensor, labels: Tensor) -> Tensor:
     own = scores.gather(-1, labels.expand(scores.shape[:-1]).unsqueeze(-1)).squeeze(-1)
     others = scores.scatter(-1, labels.expand(scores.shape[:-1]).unsqueeze(-1), float("-inf")).amax(-1)
     return (own <= others).to(scores).mean(-1)
+
+
+def superclass_scores(outputs: Tensor, samples: Samples, labels: str) -> Tensor:
+    """Scores of the two superclasses (seeds, n, 2): the outputs, or their maximum over subclasses."""
+    if labels == "coarse":
+        return outputs
+    return max_readout(outputs, superclass_of(samples.subclasses, outputs.device))
+
+
+def error_report(network: PatchNetwork, easy: Samples, hard: Samples, labels: str) -> Report:
+    """Errors on easy and hard samples, and with fine labels those of the fine classes as well: (seeds,) each."""
+    found = {}
+    for name, samples in (("easy", easy), ("hard", hard)):
+        outputs = network.outputs(samples.patches)
+        found[f"{name}_error"] = errors(superclass_scores(outputs, samples, labels), samples.superclass)
+        if labels == "fine":
+            found[f"{name}_fine_error"] = errors(outputs, samples.fine)
+    return found
+
+
+def looks(steps: int) -> set[int]:
+    """The steps at which a run is looked at: dense at first, then every tenth."""
+    return {*range(1, 11), *range(10, steps + 1, 10), steps} & set(range(steps + 1))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.training.seeds import Seeds
+from assay.training import Seeds
 
 NOISE, COMMON, SUBCLASS, DISTRACTOR, STRONG = range(5)
 KINDS = ("noise", "common", "subclass", "distractor", "strong noise")
@@ -129,6 +129,12 @@ class HierarchicalPatches:
             patches = (patches.flatten(1, 2) @ basis).view_as(patches)
         return Samples(patches, kinds, strengths, superclass, subclass, k, hard)
 
+    def test_sets(self, seeds: Seeds, per_subclass: int) -> tuple[Samples, Samples]:
+        """Easy and hard samples to test on, without plain noise patches where counts are exact."""
+        compact = self.counts == "exact"
+        easy, hard = (self.sample(seeds, f"test {h}", per_subclass, hard=h, compact=compact) for h in (False, True))
+        return easy, hard
+
     def _compact_kinds(self, seeds: Seeds, n: int, hard: bool) -> Tensor:
         s, far = self.feature_patches, self.distractors
         row = [SUBCLASS] * s + [DISTRACTOR] * far + [STRONG] if hard else [COMMON] * s + [SUBCLASS] * s
@@ -191,4 +197,5 @@ def orthonormal(dictionary: Tensor, dim: int) -> Tensor:
 def rotations(seeds: Seeds, dim: int) -> Tensor:
     """A dictionary of each seed, uniform over the orthogonal group: (seeds, dim, dim)."""
     q, r = torch.linalg.qr(seeds.normal("rotation", dim, dim, dtype=torch.float64).double())
-    return (q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).to(seeds.dtype)
+    basis: Tensor = q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+    return basis.to(seeds.dtype)

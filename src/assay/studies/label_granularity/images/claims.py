@@ -1,0 +1,135 @@
+"""Claims about label functions on real images: their order and the U (C9), and training twice (C11a)."""
+
+from __future__ import annotations
+
+from assay.lab import Judgement, Measurements, Values
+
+from .arms import Params, part
+
+_FIGURE5 = "Figure 5 and Table 1, on the configured image set"
+_MIDDLE = {"a grid of clusters with a middle": lambda p: len(p.clusters) >= 3}
+
+
+def mean_of(parts: list[Values], what: str) -> Values:
+    """One value per seed, averaged over the parts."""
+    total = parts[0]
+    for other in parts[1:]:
+        total = total + other
+    return (total * (1 / len(parts))).named(what)
+
+
+def plain(m: Measurements[Params], scheme: str, arm: str = "hierarchies") -> Values:
+    return m.final("error", arm=arm, scheme=scheme).named(scheme)
+
+
+def clustered(m: Measurements[Params], scheme: str) -> Values:
+    """The mean over all granularities of a label function."""
+    return mean_of([at_grain(m, n, scheme) for n in m.params.clusters], scheme)
+
+
+def at_grain(m: Measurements[Params], clusters: int, scheme: str = "clusters per class") -> Values:
+    return m.final("error", arm="clusters", scheme=scheme, clusters=clusters)
+
+
+@part.claim("C9a", "pretraining on the ten classes beats retraining on the two superclasses", source=_FIGURE5)
+def classes(m: Measurements[Params]) -> Judgement:
+    return (plain(m, "coarse") - plain(m, "classes")).named("error, retraining − ten classes").above(0)
+
+
+@part.claim("C9b", "random labels are worse than retraining", source=_FIGURE5)
+def random_labels(m: Measurements[Params]) -> Judgement:
+    return (clustered(m, "random") - plain(m, "coarse")).named("error, random − retraining").above(0)
+
+
+@part.claim("C9c", "one label per image is worse than retraining", source=_FIGURE5)
+def one_per_image(m: Measurements[Params]) -> Judgement:
+    return (plain(m, "one per sample") - plain(m, "coarse")).named("error, one per image − retraining").above(0)
+
+
+@part.claim("C9d", "clusters within the superclasses beat clusters of the whole set", source=_FIGURE5)
+def clusters_within(m: Measurements[Params]) -> Judgement:
+    difference = clustered(m, "clusters of all") - clustered(m, "clusters per class")
+    return difference.named("error, clusters of all − per superclass").above(0)
+
+
+@part.claim("C9e", "the human classes beat clusters within the superclasses", source=_FIGURE5)
+def human_classes(m: Measurements[Params]) -> Judgement:
+    difference = clustered(m, "clusters per class") - plain(m, "classes")
+    return difference.named("error, clusters per superclass − ten classes").above(0)
+
+
+@part.claim(
+    "C9f", "the left arm of the U: a few clusters per superclass beat retraining", source=_FIGURE5, when=_MIDDLE
+)
+def left_arm(m: Measurements[Params]) -> Judgement:
+    difference = plain(m, "coarse") - at_grain(m, m.params.clusters[1])
+    return difference.named("error, retraining − few clusters").above(0)
+
+
+@part.claim("C9g", "the right arm of the U: the finest clusters are worse than a few", source=_FIGURE5, when=_MIDDLE)
+def right_arm(m: Measurements[Params]) -> Judgement:
+    difference = at_grain(m, m.params.clusters[-1]) - at_grain(m, m.params.clusters[1])
+    return difference.named("error, finest − few clusters").above(0)
+
+
+@part.claim(
+    "C9h",
+    "the gain shrinks on the way to two classes: groups of classes do worse than classes",
+    source="Table 4",
+)
+def groups(m: Measurements[Params]) -> Judgement:
+    return (plain(m, "groups") - plain(m, "classes")).named("error, groups − ten classes").above(0)
+
+
+@part.claim("C9i", "a network twice as wide gains too", source="Table 3")
+def larger_network(m: Measurements[Params]) -> Judgement:
+    difference = plain(m, "coarse", "larger-network") - plain(m, "classes", "larger-network")
+    return difference.named("error, retraining − ten classes, twice as wide").above(0)
+
+
+def _checkpoint(m: Measurements[Params], epochs: int) -> Values:
+    parts = [m.final("error", arm="checkpoints", scheme=scheme, epochs=epochs) for scheme in ("groups", "classes")]
+    return mean_of(parts, f"checkpoint {epochs}")
+
+
+@part.claim("C9j", "an early checkpoint (50 of 90 epochs) is a worse start than the last", source="Table 2")
+def early_checkpoint(m: Measurements[Params]) -> Judgement:
+    return (_checkpoint(m, 50) - _checkpoint(m, 90)).named("error, checkpoint 50 − 90").above(0)
+
+
+@part.claim("C9k", "the checkpoint after 70 of 90 epochs is as good as the last, within half a point", source="Table 2")
+def late_checkpoint(m: Measurements[Params]) -> Judgement:
+    return (_checkpoint(m, 70) - _checkpoint(m, 90)).named("error, checkpoint 70 − 90").between(-0.005, 0.005)
+
+
+def _readout(m: Measurements[Params], readout: str) -> Values:
+    return m.final("error", arm="read-outs", scheme="classes", readout=readout)
+
+
+@part.claim("C9l", "a linear probe of the fine backbone is worse than finetuning it", source="Table 5")
+def probe_against_finetuning(m: Measurements[Params]) -> Judgement:
+    return (_readout(m, "probe") - _readout(m, "finetune")).named("error, probe − finetune").above(0)
+
+
+@part.claim("C9w", "a linear probe of the fine backbone is worse than one pass on the superclasses", source="Table 5")
+def probe_against_one_pass(m: Measurements[Params]) -> Judgement:
+    return (_readout(m, "probe") - plain(m, "one pass")).named("error, probe − one pass").above(0)
+
+
+@part.claim(
+    "C9m",
+    "every rebalanced cluster has more images than the threshold",
+    source="Figure 6; superclasses for which some number of clusters is allowed",
+)
+def rebalanced(m: Measurements[Params]) -> Judgement:
+    every = m.every("smallest_split", arm="hierarchies", scheme="rebalanced")
+    return every.named("images in the smallest cluster").at_least(m.params.least_samples + 1)
+
+
+@part.claim(
+    "C11a",
+    "training on the superclasses twice, with a new head in between, beats training on them once",
+    source="Section 6, Table 1",
+)
+def twice(m: Measurements[Params]) -> Judgement:
+    return (plain(m, "one pass") - plain(m, "coarse")).named("error, one pass − retraining").above(0)
