@@ -1,5 +1,7 @@
 """What tests of the command line and of studies share."""
 
+import os
+
 import pytest
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
@@ -9,6 +11,7 @@ TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i 
 def _no_width_of_a_terminal(monkeypatch):
     """Whoever started the tests may have said how wide their terminal is; what is piped does not depend on it."""
     monkeypatch.delenv("COLUMNS", raising=False)
+    os.unsetenv("COLUMNS")  # readline sets it behind Python's back, and processes that a test starts inherit it
 
 
 @pytest.fixture(scope="session")
