@@ -137,7 +137,8 @@ def test_methods_and_probes_run(bare):
 REFUSALS = """
 import torch
 from assay.data import load_images
-from assay.methods import clusters_of_all, load_model, loss_floor
+from assay.methods import clusters_of_all, loss_floor
+from assay.networks import load_model
 from assay.probes import cluster_statistics
 
 for call in (

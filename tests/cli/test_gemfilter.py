@@ -95,7 +95,7 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--new", 0], "--new 0 is not allowed"),
         (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
         (["--page", "no/such/place.html"], "cannot write no/such/place.html"),
-        (["--model", "./text.txt"], "./text.txt holds no config.json"),
+        (["--model", "./text.txt"], "the model './text.txt' is not here: it holds no config.json"),
     ],
 )
 def test_bad_words_get_one_sentence(folder, words, sentence):
@@ -172,7 +172,7 @@ def test_an_answer_with_brackets_is_printed_as_it_is():
 
 
 def test_the_study_names_the_layers_that_a_smaller_model_lacks(folder):
-    from assay.methods.gemfilter import load_model
+    from assay.networks import load_model
     from assay.studies.gemfilter.real_model import Trial, needle_trial
 
     loaded = load_model(str(folder))

@@ -76,7 +76,7 @@ def _say(text: str) -> None:
 
 
 def _loaded(model: str, device: str) -> Any:
-    from assay.methods.gemfilter.models import load_model
+    from assay.networks.pretrained import load_model
 
     _say(f"loading {model}")
     return load_model(model, device=pick_device(device))
@@ -130,8 +130,8 @@ def gemfilter(
     """Answer a question about a long text from the tokens that an early layer points at."""
     from assay.methods.gemfilter.evaluate import answer, baseline, chat_ids
     from assay.methods.gemfilter.highlight import highlighted
-    from assay.methods.gemfilter.layers import context_length
     from assay.methods.gemfilter.measure import peak_counts
+    from assay.networks.pretrained import context_length
 
     if new < 1:
         raise UserError(f"--new {new} is not allowed: at least one token is generated")

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOMS = ("lab", "methods", "probes", "training", "data")
+ROOMS = ("lab", "methods", "probes", "training", "networks", "data")
 _EXAMPLES = Path(__file__).parent / "examples"
 _WIDTH = 100
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from assay.methods.gemfilter import GemFilter, SnapKV, choose_filter_layer, load_filter, load_model, needle_prompt
-from assay.methods.gemfilter.models import wheel_file
+from assay.methods.gemfilter import GemFilter, SnapKV, choose_filter_layer, load_filter, needle_prompt
+from assay.networks.pretrained import load_model, wheel_file
 
 pytestmark = [
     pytest.mark.llm,

@@ -8,9 +8,9 @@ from typing import Any
 
 from assay.methods.gemfilter.baselines import H2O, Compression, FullAttention, OneRun, SnapKV
 from assay.methods.gemfilter.filter import GemFilter, Selection
-from assay.methods.gemfilter.models import Loaded
 from assay.methods.gemfilter.needles import NeedlePrompt, rouge1
 from assay.methods.gemfilter.profiling import Profile, run_profiled
+from assay.networks.pretrained import Loaded
 
 BASELINES = ("full", "snapkv", "h2o", "one-run")
 

@@ -19,13 +19,12 @@ from assay.methods.gemfilter.adapter import (
     check_usable,
     read_layers,
     sliding_window,
-    text_config,
 )
 from assay.methods.gemfilter.filter import GemFilter
-from assay.methods.gemfilter.models import cache_folder
 from assay.methods.gemfilter.needles import NeedlePrompt, needle_prompt
 from assay.methods.gemfilter.prompts import Prompt
 from assay.methods.gemfilter.scoring import RULES, best_positions
+from assay.networks.pretrained import cache_folder, context_length
 
 STAGES = ["search", "found", "answer"]
 #: The mean share of the needle's tokens from which on a layer has found it.
@@ -191,11 +190,6 @@ def measured_length(model: nn.Module, length: int) -> int:
     """The length at which a layer is measured for prompts of ``length`` tokens: the next power of two within the
     model's context, so that prompts of about one length share a choice."""
     return min(1 << (length - 1).bit_length(), context_length(model, length))
-
-
-def context_length(model: nn.Module, otherwise: int) -> int:
-    """Tokens that the model was made for, ``otherwise`` where it does not say."""
-    return int(getattr(text_config(model), "max_position_embeddings", 0) or otherwise)
 
 
 def _choose(scan: LayerScan, model: nn.Module, keep: int, length: int, reliability: float) -> LayerChoice:

@@ -12,9 +12,8 @@ import torch
 from assay.methods.gemfilter.baselines import Compression
 from assay.methods.gemfilter.evaluate import chat_ids
 from assay.methods.gemfilter.filter import GemFilter
-from assay.methods.gemfilter.layers import context_length
 from assay.methods.gemfilter.longbench import TASKS, Item, asked, cut_in_the_middle, read_prompts, read_task, score
-from assay.methods.gemfilter.models import Loaded
+from assay.networks.pretrained import Loaded, context_length
 
 # Room for a chat template around a prompt that was cut to the model's context.
 _TEMPLATE = 128

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods.gemfilter.adapter import text_config
+from assay.networks.pretrained import text_config
 
 
 @dataclass(frozen=True)

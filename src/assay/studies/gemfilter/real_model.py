@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.methods.gemfilter import GemFilter, NeedlePrompt, choose_filter_layer, load_model, needle_prompt
-from assay.methods.gemfilter.models import Loaded
+from assay.methods.gemfilter import GemFilter, NeedlePrompt, choose_filter_layer, needle_prompt
 from assay.methods.gemfilter.scoring import RULES
+from assay.networks.pretrained import Loaded, load_model
 from assay.training.seeds import stream
 
 from .learners import Row, answers, distance, random_positions, read, recall

@@ -20,7 +20,6 @@ from assay.methods.gemfilter.adapter.decoder import (
     check_layer,
     check_usable,
     sliding_window,
-    text_config,
 )
 from assay.methods.gemfilter.adapter.reading import read_layers
 
@@ -36,7 +35,6 @@ __all__ = [
     "side_by_side",
     "sliding_window",
     "stored_bytes",
-    "text_config",
     "trimmed_cache",
     "trimmed_copy",
     "untouched_copy",

@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from assay.networks.pretrained import text_config
+
 # Attention classes whose projections are known by name; any other goes through the attention interface.
 _SEPARATE = ("LlamaAttention", "MistralAttention", "Qwen2Attention", "Qwen3Attention")
 _FUSED = ("Phi3Attention",)
@@ -54,12 +56,6 @@ def check_usable(model: nn.Module) -> None:
         raise ValueError(f"the model is spread over several devices ({names}); load it on one device")
     if any(type(parameter.data).__name__ == "DTensor" for parameter in model.parameters()):
         raise ValueError("the model's weights are split over several processes (tensor parallel); load it whole")
-
-
-def text_config(model: nn.Module) -> Any:
-    """The configuration of the language model, which models of text and images keep apart from their own."""
-    config: Any = model.config
-    return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
 def _drops(model: nn.Module) -> bool:
