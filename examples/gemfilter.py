@@ -11,7 +11,8 @@ import torch
 if importlib.util.find_spec("transformers") is None:
     raise SystemExit(print("this example needs transformers: pip install 'assay-lab[llm]'"))
 
-from assay.methods.gemfilter import GemFilter, needle_prompt
+from assay.evaluation import needle_prompt
+from assay.methods.gemfilter import GemFilter
 from assay.networks.pretrained import load_model, wheel_file
 from assay.studies.gemfilter.hand_set import LAYERS, hand_set_model
 from assay.studies.gemfilter.problem import PlantedNeedle

@@ -14,7 +14,7 @@ import pytest
 import assay
 
 CORE = ("torch", "numpy", "safetensors")
-ROOMS = ("methods", "probes", "training", "networks", "data")
+ROOMS = ("methods", "probes", "training", "networks", "evaluation", "data")
 
 
 def needed(names):

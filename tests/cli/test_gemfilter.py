@@ -162,8 +162,7 @@ def test_an_answer_with_brackets_is_printed_as_it_is():
     from rich.console import Console
 
     from assay.cli.gemfilter import _answers
-    from assay.methods.gemfilter.evaluate import Answer
-    from assay.methods.gemfilter.profiling import Profile
+    from assay.evaluation import Answer, Profile
 
     took = Profile("full", 9, 9, 2, 0.1, 0.0, 0.1, 0.01, None, None, 64)
     console = Console(width=200, record=True, file=io.StringIO())

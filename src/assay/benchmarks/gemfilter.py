@@ -13,12 +13,12 @@ from typing import Any
 import torch
 
 from assay._extras import needs
+from assay.evaluation.measure import timed
 from assay.lab.errors import UserError
 from assay.methods.gemfilter.adapter import after_attention, trimmed_cache
 from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released
 from assay.methods.gemfilter.baselines import FullAttention, SnapKV, share_prefill
 from assay.methods.gemfilter.filter import GemFilter
-from assay.methods.gemfilter.measure import timed
 
 # LLaMA 3.1 8B and the layer of the text; weights are random, which no time depends on.
 LLAMA = dict(

@@ -128,9 +128,10 @@ def gemfilter(
     as_json: Json = False,
 ) -> None:
     """Answer a question about a long text from the tokens that an early layer points at."""
-    from assay.methods.gemfilter.evaluate import answer, baseline, chat_ids
-    from assay.methods.gemfilter.highlight import highlighted
-    from assay.methods.gemfilter.measure import peak_counts
+    from assay.evaluation import answer, chat_ids, highlighted
+    from assay.evaluation.measure import peak_counts
+    from assay.methods.gemfilter import Selection
+    from assay.methods.gemfilter.comparing import baseline
     from assay.networks.pretrained import context_length
 
     if new < 1:
@@ -151,12 +152,17 @@ def gemfilter(
         methods = [chosen, *(baseline(name, keep, chosen) for name in others)]
         answers = [answer(loaded, ids, method, new) for method in methods]
     selection, counted = answers[0].selection, peak_counts(loaded.model.device)
-    assert selection is not None  # the first answer is GemFilter's
+    assert isinstance(selection, Selection)  # the first answer is GemFilter's
     facts = f"{len(selection.kept()):,} of {len(ids):,} tokens, chosen by layer {chosen.layer} with '{chosen.rule}'"
     if selection.scores is None:
         facts = f"all {len(ids):,} tokens, since they fit: nothing was chosen"
     if page is not None:
-        page.write_text(highlighted(loaded.tokenizer, ids, selection, answer=answers[0].text, facts=facts), "utf-8")
+        page.write_text(
+            highlighted(
+                loaded.tokenizer, ids, selection, answer=answers[0].text, facts=facts, title="What GemFilter kept"
+            ),
+            "utf-8",
+        )
         _say(f"wrote {page}")
     if as_json:
         rows = [
@@ -217,8 +223,8 @@ def needle(
 
     With --layers every layer is scanned under every rule, one forward pass a prompt; --methods '' leaves it at that.
     """
-    from assay.methods.gemfilter import layer_scan, needle_grid
-    from assay.methods.gemfilter.needles import NEEDLES
+    from assay.evaluation.needles import NEEDLES, needle_grid
+    from assay.methods.gemfilter import layer_scan
 
     names, sizes = _methods_of(methods), _sizes_of(lengths)
     if not (names or layers) or depths < 1 or prompts < 1:
@@ -266,10 +272,12 @@ def needle(
 
 def _answered(loaded: Any, grid: Sequence[Any], chosen: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     """Every method's answer to every prompt, told as it comes."""
-    from assay.methods.gemfilter.evaluate import needle_table
+    from assay.evaluation import needle_table
+    from assay.methods.gemfilter.comparing import baseline
 
     rows = []
-    for row in needle_table(loaded, grid, chosen, names):
+    methods = {name: chosen if name == "gemfilter" else baseline(name, chosen.keep, chosen) for name in names}
+    for row in needle_table(loaded, grid, methods):
         used = {"layer": chosen.layer, "rule": chosen.rule} if row["method"] in ("gemfilter", "one-run") else {}
         rows.append({**row, "keep": chosen.keep, **used})
         mark = "right" if row["right"] else "wrong"
@@ -278,7 +286,7 @@ def _answered(loaded: Any, grid: Sequence[Any], chosen: Any, names: Sequence[str
 
 
 def _methods_of(methods: str) -> list[str]:
-    from assay.methods.gemfilter.evaluate import BASELINES
+    from assay.methods.gemfilter.comparing import BASELINES
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     for name in names:

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
+from assay.evaluation import needle_prompt
 from assay.methods import gemfilter
-from assay.methods.gemfilter import GemFilter, layer_scan, needle_prompt
+from assay.methods.gemfilter import GemFilter, layer_scan
 from assay.methods.gemfilter.adapter import memory, read_layers, sliding_window
 from assay.methods.gemfilter.prompts import prompt_of
 

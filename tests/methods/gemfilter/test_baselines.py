@@ -5,8 +5,9 @@ import copy
 import pytest
 import torch
 
+from assay.evaluation.measure import stored_bytes
 from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV, share_prefill
-from assay.methods.gemfilter.adapter import after_attention, stored_bytes, trimmed_cache
+from assay.methods.gemfilter.adapter import after_attention, trimmed_cache
 from assay.methods.gemfilter.cost import Shape, cache_bytes
 
 METHODS = {

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from assay.methods.gemfilter import GemFilter, SnapKV, choose_filter_layer, load_filter, needle_prompt
+from assay.evaluation import needle_prompt
+from assay.methods.gemfilter import GemFilter, SnapKV, choose_filter_layer, load_filter
 from assay.networks.pretrained import load_model, wheel_file
 
 pytestmark = [

@@ -5,8 +5,8 @@ import torch
 
 pytest.importorskip("transformers", reason="the hand-set model is of a class of transformers")
 
+from assay.evaluation.needles import Needle, NeedlePrompt
 from assay.methods.gemfilter import H2O, GemFilter, OneRun, SnapKV, layer_scan
-from assay.methods.gemfilter.needles import Needle, NeedlePrompt
 from assay.studies.gemfilter.exact import random_model
 from assay.studies.gemfilter.hand_set import FOUND, LAYERS, hand_set_model
 from assay.studies.gemfilter.learners import answers, distance, random_positions, read, recall

@@ -33,6 +33,10 @@ class Compression:
 
     name = "compression"
 
+    def budget(self, length: int) -> int:
+        """How many entries of each layer's cache stay after a prompt of ``length`` tokens."""
+        return length
+
     def positions(self, layer: Attended) -> Tensor | None:
         """The entries of a layer that stay, (batch, heads, kept) in rising order; None keeps all. ``heads`` are the
         key-value heads, or the query heads where each is to have keys and values of its own."""
@@ -143,6 +147,9 @@ class _Recent(Compression):
                 object.__setattr__(self, name, whole(name, getattr(self, name), 1))
         if self.keep <= self.window:
             raise ValueError(f"keep = {self.keep} must exceed the window of {self.window} recent tokens")
+
+    def budget(self, length: int) -> int:
+        return min(self.keep, length)
 
     def scores(self, layer: Attended) -> Tensor:
         """Scores of the entries before the window: (batch, kv_heads, n - window)."""
@@ -269,6 +276,9 @@ class OneRun(Compression):
     def __post_init__(self) -> None:
         if self.filter.layer == "auto":
             raise ValueError("one-run needs a filter with a layer: call resolved(model, tokenizer) on it first")
+
+    def budget(self, length: int) -> int:
+        return self.filter.budget(length)
 
     def positions(self, layer: Attended) -> None:
         """Nothing is dropped before the prefill is over: the layers below the filter ran first."""

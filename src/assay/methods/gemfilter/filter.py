@@ -14,9 +14,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from assay.evaluation.measure import now
 from assay.methods._checks import whole
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers, sliding_window
-from assay.methods.gemfilter.measure import now
 from assay.methods.gemfilter.prompts import Prompt, prompt_of
 from assay.methods.gemfilter.scoring import POOLINGS, RULES, best_positions, largest_row, pool, token_scores
 
@@ -91,6 +91,8 @@ class GemFilter:
     keep_first: int = 0
     keep_last: int = 0
     mlp_chunk: int | None = 8192
+
+    name = "gemfilter"
 
     def __post_init__(self) -> None:
         for name in ("layer", "keep", "kernel", "window", "keep_first", "keep_last", "mlp_chunk"):
@@ -229,22 +231,26 @@ class GemFilter:
             if kwargs.get(name) is not None:
                 raise ValueError(f"GemFilter {why}: do not pass {name}")
         selection = self.select(model, inputs, tokenizer=kwargs.get("tokenizer"), **given)
-        return self.answer(model, selection, prompt_of(model, inputs, **given), **kwargs)
+        return self.answer(model, selection, prompt_of(model, inputs, **given).input_ids, **kwargs)
 
-    def answer(self, model: Any, selection: Selection, prompt: Prompt, **kwargs: Any) -> Any:
+    def answer(self, model: Any, selection: Selection, input_ids: Tensor, **kwargs: Any) -> Any:
         """Pass 2: generation from the kept tokens. Lengths that count the prompt count the whole one."""
-        dropped = prompt.input_ids.shape[1] - selection.input_ids.shape[1]
+        dropped = input_ids.shape[1] - selection.input_ids.shape[1]
         kwargs = _without_dropped(kwargs, dropped, model.generation_config)
         made = model.generate(input_ids=selection.input_ids, attention_mask=selection.attention_mask, **kwargs)
         bare = isinstance(made, Tensor)
         sequences = made if bare else made.sequences
-        copies = sequences.shape[0] // prompt.batch
-        whole = prompt.input_ids.repeat_interleave(copies, dim=0).to(sequences.device)
+        copies = sequences.shape[0] // len(input_ids)
+        whole = input_ids.repeat_interleave(copies, dim=0).to(sequences.device)
         sequences = torch.cat([whole, sequences[:, selection.input_ids.shape[1] :]], dim=1)
         if bare:
             return sequences
         made.sequences = sequences
         return made
+
+    def budget(self, length: int) -> int:
+        """How many tokens of a prompt of ``length`` stay."""
+        return min(self.keep, length)
 
     def at(self, layer: int) -> GemFilter:
         """The same filter at another layer."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from assay._extras import extra
+from assay.evaluation.needles import NeedlePrompt, needle_prompt
 from assay.methods.gemfilter.adapter import (
     Projected,
     attentions_of,
@@ -21,7 +22,6 @@ from assay.methods.gemfilter.adapter import (
     sliding_window,
 )
 from assay.methods.gemfilter.filter import GemFilter
-from assay.methods.gemfilter.needles import NeedlePrompt, needle_prompt
 from assay.methods.gemfilter.prompts import Prompt
 from assay.methods.gemfilter.scoring import RULES, best_positions
 from assay.networks.pretrained import cache_folder, context_length

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.methods.gemfilter import GemFilter, NeedlePrompt, choose_filter_layer, needle_prompt
+from assay.evaluation.needles import NeedlePrompt, needle_prompt
+from assay.methods.gemfilter import GemFilter, choose_filter_layer
 from assay.methods.gemfilter.scoring import RULES
 from assay.networks.pretrained import Loaded, load_model
 from assay.training.seeds import stream

@@ -6,11 +6,12 @@ import sys
 import pytest
 import torch
 
-from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV, profile
-from assay.methods.gemfilter import measure as measuring
+from assay.evaluation import measure as measuring
+from assay.evaluation import profile
+from assay.evaluation.measure import peak_counts, timed
+from assay.evaluation.profiling import run_profiled
+from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV
 from assay.methods.gemfilter.cost import Shape, cache_bytes
-from assay.methods.gemfilter.measure import peak_counts, timed
-from assay.methods.gemfilter.profiling import run_profiled
 
 GEM = GemFilter(layer=2, keep=20)
 
@@ -64,7 +65,7 @@ def test_the_peak_of_a_piece_of_work_is_its_own():
         pytest.skip("this system does not let a process forget its peak")
     # In a process of its own: one that has freed much before takes the memory from there.
     code = (
-        "import torch; from assay.methods.gemfilter.measure import timed\n"
+        "import torch; from assay.evaluation.measure import timed\n"
         "for size in (2**26, 4): print(timed(lambda: torch.ones(size).sum(), 'cpu').peak_bytes)"
     )
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

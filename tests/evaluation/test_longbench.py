@@ -3,8 +3,8 @@ import json
 import pytest
 import torch
 
-from assay.methods.gemfilter import FullAttention, GemFilter, SnapKV, evaluate_longbench
-from assay.methods.gemfilter.longbench import (
+from assay.evaluation import evaluate_longbench
+from assay.evaluation.longbench import (
     TASKS,
     Item,
     asked,
@@ -17,7 +17,8 @@ from assay.methods.gemfilter.longbench import (
     rouge_l,
     score,
 )
-from assay.methods.gemfilter.longbench_runner import averages
+from assay.evaluation.longbench_runner import averages
+from assay.methods.gemfilter import FullAttention, GemFilter, SnapKV
 
 
 def test_a_task_is_read_and_scored(tmp_path):
