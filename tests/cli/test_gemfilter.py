@@ -91,8 +91,8 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--layer", 7], "layer must lie between 0 and 2"),
         (["--keep", 0], "keep must be at least 1"),
         (["--rule", "best"], "rule must be one of"),
-        (["--compare", "magic"], "the methods to compare with are"),
-        (["--new", 0], "--new 0 is not allowed"),
+        (["--compare", "magic"], "unknown method 'magic'; known: full, snapkv"),
+        (["--new", 0], "0 is not in the range"),
         (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
         (["--page", "no/such/place.html"], "cannot write no/such/place.html"),
         (["--model", "./text.txt"], "the model './text.txt' is not here: it holds no config.json"),
@@ -114,7 +114,7 @@ def test_bad_words_get_one_sentence(folder, words, sentence):
     [
         (["--methods", "magic"], "unknown method 'magic'"),
         (["--lengths", "long"], "--lengths takes numbers"),
-        (["--keep", 0], "--keep 0 is not allowed"),
+        (["--keep", 0], "keep must be at least 1"),
         (["--out", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
         (["--layers", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
         (["--methods", ""], "at least one method"),
@@ -163,10 +163,13 @@ def test_an_answer_with_brackets_is_printed_as_it_is():
 
     from assay.cli.gemfilter import _answers
     from assay.evaluation import Answer, Profile
+    from assay.methods.gemfilter import GemFilter
+    from assay.methods.gemfilter.comparing import Answered
 
     took = Profile("full", 9, 9, 2, 0.1, 0.0, 0.1, 0.01, None, None, 64)
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(_answers([Answer("so [b]it[/b] is [/INST]", took)], True, "nothing"))
+    said = {"full": Answer("so [b]it[/b] is [/INST]", took)}
+    console.print(_answers(Answered(GemFilter(layer=1), [], True, said, "nothing")))
     assert "so [b]it[/b] is [/INST]" in console.export_text()
 
 

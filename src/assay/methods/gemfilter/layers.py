@@ -58,6 +58,22 @@ class LayerScan:
         means = {rule: self.of(rule).mean(dim=1) for rule in self.rules}
         return max(self.rules, key=lambda rule: (int((means[rule] >= found).sum()), float(means[rule].mean())))
 
+    def sentence(self) -> str:
+        """The three stages by the best rule, for a person to read."""
+        rule = self.best_rule()
+        stages = self.stages(rule)
+        spans = [
+            f"{name} in layers {stages.index(name)} to {len(stages) - 1 - stages[::-1].index(name)}"
+            for name in dict.fromkeys(stages)
+        ]
+        return f"{', '.join(spans)} by the rule '{rule}'"
+
+    def summary(self) -> dict[str, Any]:
+        """Mean recall per layer under every rule, and the stages by the best one."""
+        recall = {rule: self.of(rule).mean(dim=1).tolist() for rule in self.rules}
+        rule = self.best_rule()
+        return {"rule": rule, "stages": self.stages(rule), "recall": recall}
+
 
 def stages_of(recall: Sequence[float], found: float = FOUND) -> list[str]:
     """The stage of every layer: ``search``, then ``found``, then ``answer``.
