@@ -91,8 +91,8 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--layer", 7], "layer must lie between 0 and 2"),
         (["--keep", 0], "keep must be at least 1"),
         (["--rule", "best"], "rule must be one of"),
-        (["--compare", "magic"], "unknown method 'magic'; known: full, snapkv"),
-        (["--new", 0], "0 is not in the range"),
+        (["--compare", "magic"], "a method must be one of full, snapkv"),
+        (["--new", 0], "Invalid value for '--new'"),
         (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
         (["--page", "no/such/place.html"], "cannot write no/such/place.html"),
         (["--model", "./text.txt"], "the model './text.txt' is not here: it holds no config.json"),
@@ -112,14 +112,14 @@ def test_bad_words_get_one_sentence(folder, words, sentence):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--methods", "magic"], "unknown method 'magic'"),
+        (["--methods", "magic"], "a method must be one of full, snapkv"),
         (["--lengths", "long"], "--lengths takes numbers"),
         (["--keep", 0], "keep must be at least 1"),
         (["--out", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
         (["--layers", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
         (["--methods", ""], "at least one method"),
         (["--lengths", 20], "leaves no room for a haystack"),
-        (["--needle", "gold"], "needles are ingredient, passcode, sandwich"),
+        (["--needle", "gold"], "needle must be one of ingredient, passcode, sandwich"),
         (["--haystack", "model.safetensors"], "it is not text in UTF-8"),
     ],
 )
@@ -141,7 +141,7 @@ def test_bad_grids_get_one_sentence(folder, words, sentence):
         ("--layer", -1, "layer must be at least 0"),
         ("--keep", 0, "at least"),
         ("--rule", "foo", "rule must be one of"),
-        ("--needle", "foo", "needles are ingredient, passcode, sandwich"),
+        ("--needle", "foo", "needle must be one of ingredient, passcode, sandwich"),
         ("--lengths", "150,-3", "--lengths takes numbers"),
     ],
 )

@@ -265,7 +265,7 @@ def test_bad_tasks_are_refused():
     ("change", "message"),
     [
         (dict(inner_steps=-1), "inner_steps"),
-        (dict(inner_lr=-0.1), "negative"),
+        (dict(inner_lr=-0.1), "inner_lr must be at least 0"),
         (dict(split="half"), "split"),
         (dict(order="third"), "order"),
         (dict(tt_samples="some"), "tt_samples"),
@@ -274,7 +274,6 @@ def test_bad_tasks_are_refused():
         (dict(tasks_per_step=0), "tasks_per_step"),
         (dict(clip=0.0), "clip"),
         (dict(proximal=-1.0), "proximal"),
-        (dict(inner_params="head"), "list of names"),
     ],
 )
 def test_bad_settings_are_refused(change, message):
@@ -290,8 +289,6 @@ def test_bad_models_and_losses_are_refused():
     with pytest.raises(FloatingPointError, match="outer step 7"):
         Fomaml(0.1).step(model, [task()], lambda out, y: out.sum() * float("nan"), optimizer,
                          generator=torch.Generator(), step=7)  # fmt: skip
-    with pytest.raises(ValueError, match="one number"):
-        Fomaml(0.1).step(model, [task()], lambda out, y: out.sum(1), optimizer, generator=torch.Generator())
     model.requires_grad_(False)
     with pytest.raises(ValueError, match="no trainable parameters"):
         Fomaml(0.1).inner().adapt(model, task(), functional.cross_entropy)

@@ -168,7 +168,7 @@ def test_frozen_layers_are_masked_only_when_named() -> None:
     assert pruner.report().total == {"2": 35}
     assert list(ForwardMagnitudePruner(model, alpha=0.5, layers="0").layers) == ["0"]
     model.requires_grad_(False)
-    with pytest.raises(ValueError, match="is frozen: name in layers"):
+    with pytest.raises(ValueError, match="that trains: name in layers"):
         ForwardMagnitudePruner(model, alpha=0.5)
 
 

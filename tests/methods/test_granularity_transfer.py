@@ -149,9 +149,9 @@ def test_transfer_refuses():
         QUICK.run(small_model(), inputs[:50], hierarchy, **given)
     with pytest.raises(ValueError, match="map-style"):
         QUICK.run(small_model(), iter([1]), hierarchy, **given)
-    with pytest.raises(ValueError, match="read-out is one of"):
+    with pytest.raises(ValueError, match="readout must be one of"):
         FineToCoarse(readout="mean")
-    with pytest.raises(ValueError, match="positive multiples"):
+    with pytest.raises(ValueError, match="rates must be positive"):
         FineToCoarse(rates=())
     with pytest.raises(ValueError, match="precision"):
         FineToCoarse(precision="half")
@@ -162,9 +162,9 @@ def test_transfer_refuses():
     with pytest.raises(ValueError, match="no linear layer that"):
         swap_head(nn.ReLU(), 3, generator=generator())
     for data in (Stream(), DataLoader(Stream(), batch_size=4)):
-        with pytest.raises(ValueError, match="iterable data set has no places"):
+        with pytest.raises(ValueError, match="a place for every label, not Stream"):
             QUICK.run(small_model(), data, hierarchy, **given)
-        with pytest.raises(ValueError, match="iterable data set has no places"):
+        with pytest.raises(ValueError, match="a place for every label, not Stream"):
             QUICK.features(small_model(), data)
 
 

@@ -52,9 +52,9 @@ def test_weak_noise_leaves_nothing_to_find():
 
 def test_bad_audits_are_refused():
     audit = SplitAudit(Fomaml(0.1))
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="steps must be at least 1"):
         replace(audit, steps=0)
-    with pytest.raises(ValueError, match="two test_tasks"):
+    with pytest.raises(ValueError, match="test_tasks must be at least 2"):
         replace(audit, test_tasks=1)
 
 

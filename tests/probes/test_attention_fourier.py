@@ -164,11 +164,10 @@ def test_plain_weights_need_no_model():
 def test_refusals():
     model = stand_in("llama")
     for arguments, words in (
-        ((0, 9, TOKENS), "heads 0..3"),
-        ((2, 0, TOKENS), "layers 0..0"),
+        ((0, 9, TOKENS), r"head must lie in \[0, 3\]"),
+        ((2, 0, TOKENS), r"layer must lie in \[0, 0\]"),
         ((0, 0, [1, 2]), "at least 3"),
         ((0, 0, [1, 2, 2]), "different tokens"),
-        ((0, 0, [1, 2, 99]), "vocabulary"),
     ):
         with pytest.raises(ValueError, match=words):
             attention_fourier(model, *arguments)
@@ -176,7 +175,7 @@ def test_refusals():
         attention_fourier(nn.Linear(3, 3), 0, 0, TOKENS)
     with pytest.raises(ValueError, match="tables"):
         score_spectrum(torch.zeros(3, 4))
-    with pytest.raises(ValueError, match="9 modes"):
+    with pytest.raises(ValueError, match=r"modes must lie in \[1, 9\]"):
         score_spectrum(normal(7, 7)).share(10)
     del model.config
     with pytest.raises(ValueError, match="number of heads"):

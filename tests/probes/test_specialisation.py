@@ -98,7 +98,6 @@ def test_a_share_that_rounds_to_no_neuron_is_said_and_favours_nobody():
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: alignments(torch.ones(2, 3), torch.ones(2, 4)), "entries"),
         (lambda: alignments(torch.ones(2, 3), torch.zeros(1, 3)), "no direction"),
         (lambda: smallest_neurons(torch.ones(4), 1.0), "must lie in"),
         (lambda: smallest_neurons(torch.ones(4), 0.9), "prunes all"),

@@ -8,11 +8,12 @@ samples that were adapted to, minus the gain on held-out samples of the same tas
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
 
+from ._checks import check_fields, limits
 from .fomaml import Fomaml
 from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, margins, mean, split_task
 
@@ -78,12 +79,11 @@ class SplitAudit:
     get the same number of outer gradients; ``test_tasks`` new tasks to measure on."""
 
     method: Fomaml
-    steps: int = 200
-    test_tasks: int = 20
+    steps: int = field(default=200, metadata=limits(least=1))
+    test_tasks: int = field(default=20, metadata=limits(least=2))  # one alone has no standard error
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.test_tasks < 2:
-            raise ValueError("steps must be positive, and two test_tasks are the least that have an error")
+        check_fields(self)
 
     def run(
         self, make_model: MakeModel, make_optimizer: MakeOptimizer, training: TaskSampler | Sequence[Task],

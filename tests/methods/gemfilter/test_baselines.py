@@ -251,9 +251,9 @@ def test_what_a_compressed_cache_cannot_do_is_refused(llama, ids):
         method.generate(llama, ids, attention_mask=mask)
     with pytest.raises(ValueError, match="beam search"):
         method.generate(llama, ids, num_beams=2)
-    with pytest.raises(ValueError, match="another cache_implementation"):
+    with pytest.raises(ValueError, match="has a cache_implementation of its own"):
         method.generate(llama, ids, cache_implementation="static")
-    with pytest.raises(ValueError, match="assistant_model does not go"):
+    with pytest.raises(ValueError, match="does not go with assistant_model"):
         method.generate(llama, ids, assistant_model=llama)
     for name, value in {"prefill_chunk_size": 16, "use_cache": False}.items():
         config = copy.deepcopy(llama.generation_config)

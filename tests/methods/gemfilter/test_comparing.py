@@ -51,14 +51,17 @@ def test_a_needle_test_has_rows_shares_and_scans(loaded):
 
 def test_words_that_mean_nothing_are_refused_without_a_model():
     for words, sentence in (
-        ({"methods": ("magic",)}, "unknown method 'magic'; known: full, snapkv, h2o, one-run, gemfilter"),
+        ({"methods": ("magic",)}, "a method must be one of full, snapkv, h2o, one-run, gemfilter, not 'magic'"),
         ({"keep": 0}, "keep must be at least 1, not 0"),
         ({"rule": "best"}, "rule must be one of"),
         ({"layer": -1}, "layer must be at least 0"),
     ):
         with pytest.raises(ValueError, match=sentence):
             Comparison(**words)
-    with pytest.raises(ValueError, match="one method, one depth and one prompt"):
+    for name in ("depths", "prompts"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
+            NeedleTest(Comparison(), [100], **{name: 0})
+    with pytest.raises(ValueError, match="at least one method, or a scan"):
         NeedleTest(Comparison(()), [100])
-    with pytest.raises(ValueError, match="needles are ingredient, passcode, sandwich, not 'gold'"):
+    with pytest.raises(ValueError, match="needle must be one of ingredient, passcode, sandwich, not 'gold'"):
         NeedleTest(Comparison(), [100], needle="gold")

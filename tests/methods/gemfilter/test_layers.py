@@ -131,7 +131,7 @@ def test_auto_filters_with_the_chosen_layer(model, tokenizer, monkeypatch, tmp_p
 
 
 def test_choices_that_make_no_sense_are_refused(model, tokenizer):
-    with pytest.raises(ValueError, match="at least 4 needle prompts"):
+    with pytest.raises(ValueError, match="prompts must be at least 4, not 2"):
         choose_filter_layer(model, tokenizer, keep=24, prompts=2)
     with pytest.raises(ValueError, match="nothing to filter"):
         choose_filter_layer(model, tokenizer, keep=600)

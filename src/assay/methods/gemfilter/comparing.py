@@ -9,6 +9,7 @@ from typing import Any, Literal
 from assay.evaluation.answering import Answer, answer, chat_ids
 from assay.evaluation.contract import Method
 from assay.evaluation.measure import peak_counts
+from assay.methods._checks import one_of
 from assay.methods.gemfilter.baselines import H2O, FullAttention, OneRun, SnapKV
 from assay.methods.gemfilter.filter import GemFilter, Selection
 from assay.methods.gemfilter.layers import choose_filter_layer, measured_length
@@ -39,8 +40,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         for name in self.methods:
-            if name not in METHODS:
-                raise ValueError(f"unknown method '{name}'; known: {', '.join(METHODS)}")
+            one_of("a method", name, METHODS)
         self._wanted(1 if self.keep is None else self.keep)
 
     def _wanted(self, keep: int) -> GemFilter:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from assay._extras import extra
 from assay.evaluation.needles import NeedlePrompt, needle_prompt
+from assay.methods._checks import whole
 from assay.methods.gemfilter.adapter import (
     Projected,
     attentions_of,
@@ -181,13 +182,19 @@ def choose_filter_layer(
     rules that reach it at the same layer the earlier in ``rules`` wins. The choice is remembered in the cache folder,
     per model, tokenizer and settings.
     """
-    if prompts < 4:
-        raise ValueError(f"a choice needs at least 4 needle prompts, not {prompts}")
+    whole("prompts", prompts, 4)  # half of them choose, half judge, and an interval needs two
     length = length or min(8 * keep, context_length(model, 8 * keep))
     if length <= keep:
         raise ValueError(f"prompts of {length} tokens have nothing to filter at keep = {keep}: give a longer length")
-    settings = {"keep": keep, "length": length, "prompts": prompts, "rules": list(rules), "reliability": reliability,
-                "seed": seed, "base": asdict(base) if base else None}  # fmt: skip
+    settings = {
+        "keep": keep,
+        "length": length,
+        "prompts": prompts,
+        "rules": list(rules),
+        "reliability": reliability,
+        "seed": seed,
+        "base": asdict(base) if base else None,
+    }
     known = _Remembered(model, tokenizer, settings)
     if remember and (choice := known.read()) is not None:
         return choice
@@ -222,11 +229,18 @@ def _choose(scan: LayerScan, model: nn.Module, keep: int, length: int, reliabili
     layer, which = good[0] if good else max(candidates, key=lambda pair: (float(calibrate[pair[1], pair[0]]), -pair[0]))
     held = scan.recall[which, layer, 1::2]
     return LayerChoice(
-        layer=layer, rule=scan.rules[which], keep=keep, length=length, layers=layers, reliability=reliability,
-        held_out_recall=float(held.mean()), held_out_coverage=float(scan.covered[which, layer, 1::2].mean()),
-        calibrated=bool(good), prompts=held.numel(),
+        layer=layer,
+        rule=scan.rules[which],
+        keep=keep,
+        length=length,
+        layers=layers,
+        reliability=reliability,
+        held_out_recall=float(held.mean()),
+        held_out_coverage=float(scan.covered[which, layer, 1::2].mean()),
+        calibrated=bool(good),
+        prompts=held.numel(),
         recall={rule: scan.of(rule).mean(dim=1).tolist() for rule in scan.rules},
-    )  # fmt: skip
+    )
 
 
 def _lower_end(recall: Tensor) -> Tensor:

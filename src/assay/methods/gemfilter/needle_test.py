@@ -8,6 +8,7 @@ from typing import Any
 
 from assay.evaluation.answering import needle_table
 from assay.evaluation.needles import NEEDLES, NeedlePrompt, needle_grid
+from assay.methods._checks import check_fields, limits, one_of
 from assay.methods.gemfilter.comparing import Comparison, Tell, _silent
 from assay.methods.gemfilter.layers import LayerScan, layer_scan
 from assay.networks.pretrained import Loaded
@@ -40,8 +41,8 @@ class NeedleTest:
 
     comparison: Comparison
     lengths: Sequence[int]
-    depths: int = 5
-    prompts: int = 1
+    depths: int = field(default=5, metadata=limits(least=1))
+    prompts: int = field(default=1, metadata=limits(least=1))
     needle: str = "ingredient"
     haystack: str | None = None
     seed: int = 0
@@ -49,10 +50,10 @@ class NeedleTest:
     scan: bool = False
 
     def __post_init__(self) -> None:
-        if not (self.comparison.methods or self.scan) or self.depths < 1 or self.prompts < 1:
-            raise ValueError("a grid needs at least one method, one depth and one prompt")
-        if self.needle not in NEEDLES:
-            raise ValueError(f"needles are {', '.join(NEEDLES)}, not '{self.needle}'")
+        check_fields(self)
+        one_of("needle", self.needle, NEEDLES)
+        if not (self.comparison.methods or self.scan):
+            raise ValueError("a needle test needs at least one method, or a scan of the layers")
 
     def run(self, loaded: Loaded, tell: Tell = _silent) -> NeedleReport:
         """Lengths one after the other; ``tell`` hears every answer."""
