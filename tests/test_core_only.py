@@ -14,7 +14,7 @@ import pytest
 import assay
 
 CORE = ("torch", "numpy", "safetensors")
-ROOMS = ("methods", "probes", "training", "networks", "data")
+ROOMS = ("methods", "probes", "training", "networks", "evaluation", "data")
 
 
 def needed(names):
@@ -137,7 +137,8 @@ def test_methods_and_probes_run(bare):
 REFUSALS = """
 import torch
 from assay.data import load_images
-from assay.methods import clusters_of_all, load_model, loss_floor
+from assay.methods import clusters_of_all, loss_floor
+from assay.networks import load_model
 from assay.probes import cluster_statistics
 
 for call in (

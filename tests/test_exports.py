@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("methods", "probes", "training", "data")
+ROOMS = ("methods", "probes", "training", "networks", "evaluation", "data")
 
 
 def room_of(name):

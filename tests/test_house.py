@@ -14,7 +14,7 @@ import assay
 
 PACKAGE = Path(assay.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-FLOORS = ("data", "networks", "probes", "training", "methods")
+FLOORS = ("data", "networks", "probes", "training", "methods", "evaluation")
 UPPER = ("lab", "studies", "report", "apps", "benchmarks", "cli")
 LABS_OWN = ("polars", "altair", "pydantic", "typer", "rich", "joblib")
 
@@ -37,6 +37,14 @@ def imports(path: Path, source: str | None = None) -> set[str]:
             origin = ".".join([*base, *([node.module] if node.module else [])])
             found |= {origin} | {f"{origin}.{alias.name}" for alias in node.names}
     return found
+
+
+def at_once(path: Path) -> set[str]:
+    """The modules that are imported when the file is: not those of functions, nor those that only a type checker
+    reads."""
+    tree = ast.parse(path.read_text())
+    lines = [ast.unparse(node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return imports(path, "\n".join(lines))
 
 
 def within(names: set[str], *packages: str) -> list[str]:
@@ -68,9 +76,26 @@ def test_the_lower_floors_do_not_look_up(path):
     assert within(imports(path), *(f"assay.{room}" for room in UPPER)) == []
 
 
-@pytest.mark.parametrize("path", files("networks", "probes", "training", "methods"), ids=show)
+@pytest.mark.parametrize("path", files("networks", "probes", "training", "methods", "evaluation"), ids=show)
 def test_the_lower_floors_do_without_the_labs_libraries(path):
     assert within(imports(path), *LABS_OWN) == []
+
+
+@pytest.mark.parametrize("path", files("evaluation"), ids=show)
+def test_a_harness_knows_no_method(path):
+    # Methods may use harnesses, as the choice of a filter layer uses needle prompts; they come to one as arguments.
+    assert within(imports(path), "assay.methods") == []
+
+
+def test_no_modules_of_the_lower_floors_import_each_other_in_a_circle():
+    known = {module_name(path): path for path in files(*FLOORS)}
+    above = {name: set(within(at_once(path), "assay")) & known.keys() - {name} for name, path in known.items()}
+    while free := [name for name, others in above.items() if not others]:
+        for name in free:
+            del above[name]
+        for others in above.values():
+            others.difference_update(free)
+    assert above == {}
 
 
 @pytest.mark.parametrize("path", files("lab"), ids=show)

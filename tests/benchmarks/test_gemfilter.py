@@ -8,9 +8,15 @@ from assay.benchmarks import gemfilter
 
 pytest.importorskip("transformers", reason="the benchmark needs the extra llm")
 TINY = dict(
-    vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4,
-    num_key_value_heads=2, head_dim=8, max_position_embeddings=512,
-)  # fmt: skip
+    vocab_size=97,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=4,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=8,
+    max_position_embeddings=512,
+)
 
 
 def test_a_row_per_length_with_the_methods_side_by_side(monkeypatch):

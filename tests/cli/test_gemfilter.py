@@ -19,10 +19,26 @@ def assay(*words, cwd=None):
 def test_one_prompt_with_baselines_a_page_and_the_kept_text(folder, tmp_path):
     page = tmp_path / "kept.html"
     done = assay(
-        "gemfilter", "--model", folder, "--prompt-file", folder / "text.txt", "--question", "What is sentence number?",
-        "--keep", 40, "--layer", 1, "--compare", "full,snapkv,h2o,one-run", "--new", 4, "--show", "--page", page,
+        "gemfilter",
+        "--model",
+        folder,
+        "--prompt-file",
+        folder / "text.txt",
+        "--question",
+        "What is sentence number?",
+        "--keep",
+        40,
+        "--layer",
+        1,
+        "--compare",
+        "full,snapkv,h2o,one-run",
+        "--new",
+        4,
+        "--show",
+        "--page",
+        page,
         "--json",
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert [row["method"] for row in made["answers"]] == ["gemfilter", "full", "snapkv", "h2o", "one-run"]
@@ -41,9 +57,20 @@ def test_one_prompt_with_baselines_a_page_and_the_kept_text(folder, tmp_path):
 
 def test_the_table_says_what_was_measured(folder):
     done = assay(
-        "gemfilter", "--model", folder, "--prompt-file", folder / "text.txt", "--keep", 40, "--layer", 1, "--new", 2,
-        "--compare", "snapkv",
-    )  # fmt: skip
+        "gemfilter",
+        "--model",
+        folder,
+        "--prompt-file",
+        folder / "text.txt",
+        "--keep",
+        40,
+        "--layer",
+        1,
+        "--new",
+        2,
+        "--compare",
+        "snapkv",
+    )
     assert done.returncode == 0, done.stderr
     for words in ("prompt s", "answer s", "ms a token", "cache MiB", "peak GiB", "peak memory: the whole process"):
         assert words in done.stdout, words
@@ -53,13 +80,31 @@ def test_the_table_says_what_was_measured(folder):
 
 def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
     done = assay(
-        "needle", "--model", folder, "--lengths", 150, "--depths", 2, "--methods", "full,gemfilter", "--layer", 1,
-        "--haystack", folder / "text.txt", "--out", tmp_path / "map.svg", "--json",
-    )  # fmt: skip
+        "needle",
+        "--model",
+        folder,
+        "--lengths",
+        150,
+        "--depths",
+        2,
+        "--methods",
+        "full,gemfilter",
+        "--layer",
+        1,
+        "--haystack",
+        folder / "text.txt",
+        "--out",
+        tmp_path / "map.svg",
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
     assert [(row["method"], row["depth"]) for row in rows] == [
-        ("full", 0.0), ("gemfilter", 0.0), ("full", 1.0), ("gemfilter", 1.0)]  # fmt: skip
+        ("full", 0.0),
+        ("gemfilter", 0.0),
+        ("full", 1.0),
+        ("gemfilter", 1.0),
+    ]
     assert {row["length"] for row in rows} == {150}
     assert {row["keep"] for row in rows} == {18}
     assert (tmp_path / "map.svg").read_text().startswith("<svg")
@@ -67,9 +112,25 @@ def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
 
 def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
     done = assay(
-        "needle", "--model", folder, "--lengths", "150,200", "--depths", 3, "--methods", "", "--keep", 24,
-        "--haystack", folder / "text.txt", "--layers", tmp_path / "layers.svg", "--layer", 1, "--json",
-    )  # fmt: skip
+        "needle",
+        "--model",
+        folder,
+        "--lengths",
+        "150,200",
+        "--depths",
+        3,
+        "--methods",
+        "",
+        "--keep",
+        24,
+        "--haystack",
+        folder / "text.txt",
+        "--layers",
+        tmp_path / "layers.svg",
+        "--layer",
+        1,
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert made["rows"] == []
@@ -91,11 +152,11 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--layer", 7], "layer must lie between 0 and 2"),
         (["--keep", 0], "keep must be at least 1"),
         (["--rule", "best"], "rule must be one of"),
-        (["--compare", "magic"], "the methods to compare with are"),
-        (["--new", 0], "--new 0 is not allowed"),
+        (["--compare", "magic"], "a method must be one of full, snapkv"),
+        (["--new", 0], "Invalid value for '--new'"),
         (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
         (["--page", "no/such/place.html"], "cannot write no/such/place.html"),
-        (["--model", "./text.txt"], "./text.txt holds no config.json"),
+        (["--model", "./text.txt"], "the model './text.txt' is not here: it holds no config.json"),
     ],
 )
 def test_bad_words_get_one_sentence(folder, words, sentence):
@@ -112,14 +173,14 @@ def test_bad_words_get_one_sentence(folder, words, sentence):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--methods", "magic"], "unknown method 'magic'"),
+        (["--methods", "magic"], "a method must be one of full, snapkv"),
         (["--lengths", "long"], "--lengths takes numbers"),
-        (["--keep", 0], "--keep 0 is not allowed"),
+        (["--keep", 0], "keep must be at least 1"),
         (["--out", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
         (["--layers", "map.gif"], "the formats are .html, .svg, .png and .pdf"),
         (["--methods", ""], "at least one method"),
         (["--lengths", 20], "leaves no room for a haystack"),
-        (["--needle", "gold"], "needles are ingredient, passcode, sandwich"),
+        (["--needle", "gold"], "needle must be one of ingredient, passcode, sandwich"),
         (["--haystack", "model.safetensors"], "it is not text in UTF-8"),
     ],
 )
@@ -141,7 +202,7 @@ def test_bad_grids_get_one_sentence(folder, words, sentence):
         ("--layer", -1, "layer must be at least 0"),
         ("--keep", 0, "at least"),
         ("--rule", "foo", "rule must be one of"),
-        ("--needle", "foo", "needles are ingredient, passcode, sandwich"),
+        ("--needle", "foo", "needle must be one of ingredient, passcode, sandwich"),
         ("--lengths", "150,-3", "--lengths takes numbers"),
     ],
 )
@@ -162,17 +223,19 @@ def test_an_answer_with_brackets_is_printed_as_it_is():
     from rich.console import Console
 
     from assay.cli.gemfilter import _answers
-    from assay.methods.gemfilter.evaluate import Answer
-    from assay.methods.gemfilter.profiling import Profile
+    from assay.evaluation import Answer, Profile
+    from assay.methods.gemfilter import GemFilter
+    from assay.methods.gemfilter.comparing import Answered
 
     took = Profile("full", 9, 9, 2, 0.1, 0.0, 0.1, 0.01, None, None, 64)
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(_answers([Answer("so [b]it[/b] is [/INST]", took)], True, "nothing"))
+    said = {"full": Answer("so [b]it[/b] is [/INST]", took)}
+    console.print(_answers(Answered(GemFilter(layer=1), [], True, said, "nothing")))
     assert "so [b]it[/b] is [/INST]" in console.export_text()
 
 
 def test_the_study_names_the_layers_that_a_smaller_model_lacks(folder):
-    from assay.methods.gemfilter import load_model
+    from assay.networks import load_model
     from assay.studies.gemfilter.needles.learners import Trial, needle_trial
 
     loaded = load_model(str(folder))

@@ -17,9 +17,16 @@ def arm(**options):
 
 
 def table(values, *, metric="error", seeds=(0, 1, 2), **columns):
-    return pl.DataFrame({"seed": list(seeds), "step": [None] * len(seeds), "metric": metric,
-                         "value": [float(value) for value in values], **columns},
-                        schema_overrides={"step": pl.Int64})  # fmt: skip
+    return pl.DataFrame(
+        {
+            "seed": list(seeds),
+            "step": [None] * len(seeds),
+            "metric": metric,
+            "value": [float(value) for value in values],
+            **columns,
+        },
+        schema_overrides={"step": pl.Int64},
+    )
 
 
 def only(frame, seed=1):
@@ -83,19 +90,24 @@ def test_numbers_that_are_not_finite_agree_with_themselves_only(value):
 
 
 def test_rows_must_match():
-    whole = pl.concat([table([1, 2, 3], layer="first"), table([4, 5, 6], layer=None), table([7, 8, 9], metric="other",
-                      layer="first")])  # fmt: skip
+    whole = pl.concat(
+        [table([1, 2, 3], layer="first"), table([4, 5, 6], layer=None), table([7, 8, 9], metric="other", layer="first")]
+    )
     assert disagreements(only(whole), whole.reverse(), arm()) == []
     without_row = whole.filter(~((pl.col("seed") == 1) & pl.col("layer").is_null()))
     without_metric = whole.filter(metric="error")
     without_seed = whole.filter(pl.col("seed") != 1)
     named_otherwise = whole.with_columns(layer=pl.col("layer").str.replace("first", "last"))
     for alone, company, metrics in [
-        (whole, without_row, ["error"]), (without_row, whole, ["error"]),
-        (whole, without_metric, ["other"]), (without_metric, whole, ["other"]),
-        (whole, without_seed, ["error", "other"]), (whole, named_otherwise, ["error", "other"]),
-        (whole, whole.drop("layer"), ["error", "other"]), (whole, pl.concat([whole, whole]), ["error", "other"]),
-    ]:  # fmt: skip
+        (whole, without_row, ["error"]),
+        (without_row, whole, ["error"]),
+        (whole, without_metric, ["other"]),
+        (without_metric, whole, ["other"]),
+        (whole, without_seed, ["error", "other"]),
+        (whole, named_otherwise, ["error", "other"]),
+        (whole, whole.drop("layer"), ["error", "other"]),
+        (whole, pl.concat([whole, whole]), ["error", "other"]),
+    ]:
         found = disagreements(only(alone), company, arm())
         assert [each.metric for each in found] == metrics
         assert all(each.difference == math.inf for each in found)

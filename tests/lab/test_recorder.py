@@ -34,8 +34,13 @@ def test_extra_columns_are_null_where_they_were_not_recorded(record):
 def test_a_curve_keeps_steps_and_seeds_apart(record):
     record.curve([0, 5], loss=np.array([[1, 2, 3], [4, 5, 6]]))
     assert record.frame().select("seed", "step", "value").rows() == [
-        (4, 0, 1), (5, 0, 2), (6, 0, 3), (4, 5, 4), (5, 5, 5), (6, 5, 6),
-    ]  # fmt: skip
+        (4, 0, 1),
+        (5, 0, 2),
+        (6, 0, 3),
+        (4, 5, 4),
+        (5, 5, 5),
+        (6, 5, 6),
+    ]
 
 
 @pytest.mark.parametrize("values", [[1, 2], [1, 2, 3, 4], [[1, 2, 3]], []])

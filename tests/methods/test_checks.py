@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from assay.methods._checks import number, whole
+from assay.methods._checks import all_finite, check_fields, limits, number, one_of, whole
 from assay.methods.contrastive_planning import Descent, loss_floor, neuron_sets, pruning_horizon
 from assay.methods.erase_and_step import EraseAndStep
 from assay.methods.fomaml import Fomaml
@@ -106,3 +107,61 @@ def test_rates_and_fractions_that_are_none_are_refused() -> None:
         loss_floor([0.3, math.nan], 5)
     with pytest.raises(ValueError, match="val_fraction must be a number"):
         split_task(Task(VIEW, torch.tensor([0, 1, 0, 1])), val_fraction="half", generator=torch.Generator())  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Settings:
+    rate: float = field(default=0.1, metadata=limits(above=0))
+    share: float = field(default=0.5, metadata=limits(least=0, below=1))
+    clip: float | None = field(default=None, metadata=limits(above=0, infinite=True))
+    count: int = field(default=3, metadata=limits(least=1))
+    place: int | Literal["auto", "last"] = field(default="auto", metadata=limits(least=0))
+    kind: Literal["a", "b"] | None = "a"
+    names: tuple[str, ...] = ()
+    flag: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"rate": 0}, "rate must be positive, not 0"),
+        ({"rate": "0.1"}, "rate must be a number, not '0.1'"),
+        ({"rate": math.inf}, "rate must be finite, not inf"),
+        ({"rate": None}, "rate must be a number, not None"),
+        ({"share": 1.0}, r"share must lie in \[0, 1\), not 1.0"),
+        ({"clip": -1.0}, "clip must be positive, not -1.0"),
+        ({"count": 0}, "count must be at least 1, not 0"),
+        ({"count": 2.0}, "count must be an integer, not 2.0"),
+        ({"place": "first"}, "place must be one of auto, last or an integer, not 'first'"),
+        ({"place": -1}, "place must be at least 0, not -1"),
+        ({"kind": "c"}, "kind must be one of a, b, not 'c'"),
+        ({"kind": 1}, "kind must be one of a, b, not 1"),
+    ],
+)
+def test_fields_are_checked_by_their_types_and_limits(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        Settings(**change)
+
+
+def test_what_is_allowed_passes_and_integers_become_pythons() -> None:
+    made = Settings(rate=np.float32(0.5), clip=math.inf, count=np.int64(4), place=2, kind=None, names=("x",), flag=True)
+    assert type(made.count) is int
+    assert made.place == 2
+    assert made == Settings(0.5, 0.5, math.inf, 4, 2, None, ("x",), True)
+
+
+def test_limits_of_one_side_words_and_entries() -> None:
+    number("x", 2, most=2)
+    for given, words in (({"most": 1}, "at most 1"), ({"below": 2}, "below 2"), ({"above": 3}, "above 3")):
+        with pytest.raises(ValueError, match=f"x must be {words}, not 2"):
+            number("x", 2, **given)
+    with pytest.raises(ValueError, match=r"x must lie in \[1, 3\], not 4"):
+        whole("x", 4, 1, 3)
+    with pytest.raises(ValueError, match="x must be one of a, b, not 'c'"):
+        one_of("x", "c", ("a", "b"))
+    all_finite("values", torch.ones(3), torch.ones(2, dtype=torch.long))
+    with pytest.raises(ValueError, match="values must be finite, and 2 of their entries are not"):
+        all_finite("values", torch.tensor([1.0, math.nan]), torch.tensor([math.inf]))

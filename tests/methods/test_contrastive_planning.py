@@ -116,8 +116,9 @@ def brute_force_floor(rates, negatives):
     for active in itertools.product((0, 1), repeat=len(rates)):
         weight = np.prod([q if a else 1 - q for q, a in zip(rates, active, strict=True)])
         p = np.prod([q / 2 for q, a in zip(rates, active, strict=True) if a])
-        total += weight * sum(math.comb(negatives, n) * p**n * (1 - p) ** (negatives - n) * math.log(1 + n)
-                              for n in range(negatives + 1))  # fmt: skip
+        total += weight * sum(
+            math.comb(negatives, n) * p**n * (1 - p) ** (negatives - n) * math.log(1 + n) for n in range(negatives + 1)
+        )
     return total
 
 
@@ -201,7 +202,7 @@ def test_features_that_cannot_be_learned_need_infinite_width_and_leave_the_plan_
         (lambda: loss_floor([0.2], 0), "negative"),
         (lambda: pruning_horizon(0.5, 0.0), "positive"),
         (lambda: plan(torch.ones(5), DESCENT, dim=4, width=3), "do not fit"),
-        (lambda: plan(torch.tensor([1.0, math.nan, 1.0]), DESCENT, dim=4, width=3), "not finite"),
+        (lambda: plan(torch.tensor([1.0, math.nan, 1.0]), DESCENT, dim=4, width=3), "must be finite"),
     ],
 )
 def test_impossible_plans_are_refused(build, words):

@@ -156,8 +156,6 @@ def test_frozen_backbone_trains_its_head_alone() -> None:
 def test_frozen_backbone_refuses_heads_that_are_none() -> None:
     with pytest.raises(ValueError, match="no module 'fc'; it has 0, 1, 2"):
         frozen_backbone(network(), "fc")
-    with pytest.raises(ValueError, match="no parameters to train"):
-        frozen_backbone(network(), "1")
     with pytest.raises(ValueError, match=r"embed\.weight"):
         frozen_backbone(TinyLanguageModel(), "lm_head")
 
@@ -212,7 +210,7 @@ def test_divergence_and_bad_requests_are_named() -> None:
     assert found.full.learning_rate == 1e-2
     with pytest.raises(ValueError, match="diverged at every learning rate"):
         feature_learning_gain(model, *SPLITS, loss=square, learning_rates=(1e9,), **arguments)
-    with pytest.raises(ValueError, match="positive numbers"):
+    with pytest.raises(ValueError, match="learning_rates must be positive"):
         feature_learning_gain(model, *SPLITS, learning_rates=(0.0,), **arguments)
-    with pytest.raises(ValueError, match="between 1 and the 600"):
+    with pytest.raises(ValueError, match=r"batch_size must lie in \[1, 600\]"):
         feature_learning_gain(model, *SPLITS, batch_size=601, **arguments)

@@ -22,10 +22,14 @@ from assay.methods.granularity import (
     tree_level,
 )
 
-TREE = LabelTree.from_paths([
-    ("tabby", "cat", "mammal", "animal"), ("siamese", "cat", "mammal", "animal"), ("beagle", "dog", "mammal", "animal"),
-    ("robin", "bird", "animal"),
-])  # fmt: skip
+TREE = LabelTree.from_paths(
+    [
+        ("tabby", "cat", "mammal", "animal"),
+        ("siamese", "cat", "mammal", "animal"),
+        ("beagle", "dog", "mammal", "animal"),
+        ("robin", "bird", "animal"),
+    ]
+)
 LEAVES = ["tabby", "siamese", "beagle", "robin", "tabby"]
 
 
@@ -59,7 +63,7 @@ def test_trees_that_are_none():
         LabelTree({"a": "b", "b": "a", "c": "r"})
     with pytest.raises(ValueError, match="not in the tree"):
         TREE.path("unicorn")
-    with pytest.raises(ValueError, match="levels count"):
+    with pytest.raises(ValueError, match="level must be at least 0"):
         TREE.ancestor("tabby", -1)
 
 
@@ -109,7 +113,7 @@ def test_labels_that_mean_nothing():
     assert tame.classes == 6
     assert one_per_sample(coarse).classes == 60
     assert torch.equal(random_ids(coarse, 6, generator=generator()).fine, wild.fine)
-    with pytest.raises(ValueError, match="at least as many"):
+    with pytest.raises(ValueError, match=r"random classes must lie in \[1, 60\]"):
         random_ids(coarse, 61, generator=generator())
 
 
@@ -276,7 +280,7 @@ def test_report_refuses():
     with pytest.raises(ValueError, match="embeddings are"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points[:5])
     points[3, 0] = math.nan
-    with pytest.raises(ValueError, match=r"finite.*1 of 120"):
+    with pytest.raises(ValueError, match="finite, and 1 of"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points)
     with pytest.raises(ValueError, match="at least 1"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points, neighbours=0)

@@ -149,9 +149,9 @@ def test_transfer_refuses():
         QUICK.run(small_model(), inputs[:50], hierarchy, **given)
     with pytest.raises(ValueError, match="map-style"):
         QUICK.run(small_model(), iter([1]), hierarchy, **given)
-    with pytest.raises(ValueError, match="read-out is one of"):
+    with pytest.raises(ValueError, match="readout must be one of"):
         FineToCoarse(readout="mean")
-    with pytest.raises(ValueError, match="positive multiples"):
+    with pytest.raises(ValueError, match="rates must be positive"):
         FineToCoarse(rates=())
     with pytest.raises(ValueError, match="precision"):
         FineToCoarse(precision="half")
@@ -162,9 +162,9 @@ def test_transfer_refuses():
     with pytest.raises(ValueError, match="no linear layer that"):
         swap_head(nn.ReLU(), 3, generator=generator())
     for data in (Stream(), DataLoader(Stream(), batch_size=4)):
-        with pytest.raises(ValueError, match="iterable data set has no places"):
+        with pytest.raises(ValueError, match="a place for every label, not Stream"):
             QUICK.run(small_model(), data, hierarchy, **given)
-        with pytest.raises(ValueError, match="iterable data set has no places"):
+        with pytest.raises(ValueError, match="a place for every label, not Stream"):
             QUICK.features(small_model(), data)
 
 
@@ -180,9 +180,14 @@ def test_labels_may_be_of_any_integer_type():
         small_model(), inputs, hierarchy.fine, hierarchy.coarse, validation=validation, test=test, **given
     )
     narrow = fine_to_coarse(
-        small_model(), inputs, hierarchy.fine.to(torch.uint8), hierarchy.coarse.bool(), **given,
-        validation=(validation[0], validation[1].bool()), test=(test[0], test[1].to(torch.uint8)),
-    )  # fmt: skip
+        small_model(),
+        inputs,
+        hierarchy.fine.to(torch.uint8),
+        hierarchy.coarse.bool(),
+        **given,
+        validation=(validation[0], validation[1].bool()),
+        test=(test[0], test[1].to(torch.uint8)),
+    )
     assert narrow == wide
 
 
@@ -226,9 +231,7 @@ def test_inputs_that_are_not_numbers_are_no_mistakes_of_the_model(readout):
 
 def normalised_model(dropout: float = 0.0) -> nn.Module:
     torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(dropout), nn.Linear(16, 2)
-    )  # fmt: skip
+    return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(dropout), nn.Linear(16, 2))
 
 
 def test_every_module_keeps_its_mode():

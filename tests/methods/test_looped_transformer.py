@@ -279,32 +279,28 @@ def test_refusals():
     with pytest.raises(ValueError, match="linearly dependent"):
         prompt_condition(inputs[:, [0, 1, 1]])
     for steps in (0.0, -0.1, [0.1, 0.0], math.nan):
-        with pytest.raises(ValueError, match="positive"):
+        with pytest.raises(ValueError, match="step sizes must be"):
             LoopedLinearTransformer(3, 2, steps)
-    with pytest.raises(ValueError, match="3 step sizes do not fit 2 loops"):
+    with pytest.raises(ValueError, match="one for each of 2 loops"):
         LoopedLinearTransformer(3, 2, [0.1, 0.1, 0.1])
-    with pytest.raises(ValueError, match="unknown step rule"):
+    with pytest.raises(ValueError, match="the step rule must be one of"):
         LoopedLinearTransformer(3, 2, "1/mu")
-    with pytest.raises(ValueError, match="unknown mask"):
+    with pytest.raises(ValueError, match="mask must be one of"):
         LoopedLinearTransformer(3, 2, mask="none")
     with pytest.raises(ValueError, match="fast=False"):
         LoopedLinearTransformer(3, 2, mask="causal")
-    with pytest.raises(ValueError, match="weights must be"):
-        LoopedLinearTransformer(3, 2, 0.1, torch.eye(3))
-    with pytest.raises(ValueError, match="loops ≥ 0"):
+    with pytest.raises(ValueError, match="loops must be at least 0"):
         LoopedLinearTransformer(3, -1)
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError, match="prompts must be finite"):
         LoopedLinearTransformer(3, 2).solve(inputs * math.inf, targets)
     with pytest.raises(ValueError, match="prompts must be"):
         LoopedLinearTransformer(4, 2)(make_prompt(inputs, targets))
-    with pytest.raises(ValueError, match="do not belong together"):
-        make_prompt(inputs, targets[:-1])
     with pytest.raises(ValueError, match="all zero"):
         step_sizes("1/L", torch.zeros(4, 2), 3)
     for condition in (0.5, math.nan, math.inf):
         with pytest.raises(ValueError, match="condition number"):
             error_bound(condition, 3)
-    with pytest.raises(ValueError, match="unknown bound"):
+    with pytest.raises(ValueError, match="bound must be one of"):
         error_bound(2.0, 3, bound="loose")
     with pytest.raises(ValueError, match="positive"):
         required_loops(2.0, 0.0)

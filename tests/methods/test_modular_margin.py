@@ -25,8 +25,26 @@ from assay.methods.modular_margin import (
 )
 from assay.probes.fourier import decode_inputs
 
-PAIRS = [(3, 2), (5, 2), (7, 2), (11, 2), (13, 2), (3, 3), (5, 3), (7, 3), (11, 3), (3, 4), (5, 4), (7, 4), (3, 5),
-         (5, 5), (3, 6), (9, 2), (9, 3), (15, 2)]  # fmt: skip
+PAIRS = [
+    (3, 2),
+    (5, 2),
+    (7, 2),
+    (11, 2),
+    (13, 2),
+    (3, 3),
+    (5, 3),
+    (7, 3),
+    (11, 3),
+    (3, 4),
+    (5, 4),
+    (7, 4),
+    (3, 5),
+    (5, 5),
+    (3, 6),
+    (9, 2),
+    (9, 3),
+    (15, 2),
+]
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -189,26 +207,22 @@ def test_odd_powers_keep_their_sign():
 def test_refusals():
     for p, k in ((4, 2), (2, 3), (1, 2), (7, 1)):
         for refuse in (max_margin, required_width, build_max_margin):
-            with pytest.raises(ValueError, match=f"{'k' if k < 2 else 'p'} = "):
+            with pytest.raises(ValueError, match=f"{'k' if k < 2 else 'p'} (must be at least|= 4)"):
                 refuse(p, k)
     with pytest.raises(ValueError, match="p = 6"):
         margin_certificate(*network(6, 2))
-    with pytest.raises(ValueError, match="whole numbers"):
+    with pytest.raises(ValueError, match="k must be an integer"):
         max_margin(7, 2.5)
-    with pytest.raises(ValueError, match="whole k"):
+    with pytest.raises(ValueError, match="k must be an integer"):
         integer_power(torch.ones(2), 2.5)
-    with pytest.raises(ValueError, match="labels must lie"):
-        margins(torch.zeros(2, 5), torch.tensor([0, 5]))
     with pytest.raises(ValueError, match="numbers in 0"):
         network_logits(*network(5, 2), torch.tensor([[1, 5]]))
     with pytest.raises(ValueError, match="more than the limit"):
         margin_certificate(*network(11, 3), limit=1000)
     for samples in (0, -3):
-        with pytest.raises(ValueError, match="at least one input"):
+        with pytest.raises(ValueError, match="samples must be at least 1"):
             margin_certificate(*network(5, 2), samples=samples)
     with pytest.raises(ValueError, match="do not fit"):
         expected_margin(normal(2, 5, 3), normal(3, 7))
-    with pytest.raises(ValueError, match="unknown construction"):
+    with pytest.raises(ValueError, match="construction must be one of"):
         build_max_margin(5, 2, "quarters")
-    with pytest.raises(ValueError, match="offsets must have shape"):
-        build_max_margin(5, 2, offsets=torch.zeros(3, 2))

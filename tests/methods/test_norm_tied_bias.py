@@ -56,7 +56,11 @@ def test_a_rate_of_zero_changes_nothing_and_hooks_come_off():
 def test_refusals():
     layer = nn.Linear(3, 4)
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-    for layers, rate, words in (([layer], -0.1, "negative"), ([], 0.1, "no layer"), ([nn.ReLU()], 0.1, "no weight")):
+    for layers, rate, words in (
+        ([layer], -0.1, "at least 0"),
+        ([], 0.1, "no layer"),
+        ([nn.ReLU()], 0.1, "nothing to tie"),
+    ):
         with pytest.raises(ValueError, match=words), norm_tied_bias(optimizer, layers, rate):
             pass
 

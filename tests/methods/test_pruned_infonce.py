@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
-from assay.methods.forward_pruning import ForwardMagnitudePruner, pruned_infonce
+from assay.methods.forward_pruning import pruned_infonce
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -66,17 +66,3 @@ def test_bad_embeddings_are_refused(shapes: tuple[tuple[int, int], ...], tau: fl
     x, y = (normal(*shape) for shape in shapes)
     with pytest.raises(ValueError, match=words):
         pruned_infonce(x, y, x, y, tau=tau)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.5])
-def test_an_encoder_that_returns_no_tensor_is_refused(alpha: float) -> None:
-    class Pair(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(3, 4).double()
-
-        def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-            return self.layer(inputs), inputs
-
-    with pytest.raises(TypeError, match=r"as one tensor .* not tuple"):
-        ForwardMagnitudePruner(Pair(), alpha=alpha).loss(normal(5, 3), normal(5, 3))

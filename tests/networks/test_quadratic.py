@@ -9,10 +9,14 @@ def test_the_module_is_the_formula():
     model = Quadratic(3, inputs=4, classes=2, generator=torch.Generator().manual_seed(0)).double()
     inputs = torch.randn(5, 2, 2, dtype=torch.float64)
     for x, logits in zip(inputs.flatten(1), model(inputs), strict=True):
-        units = [(sum(w * v for w, v in zip(row, x, strict=True)) + b) ** 2
-                 for row, b in zip(model.hidden.weight, model.hidden.bias, strict=True)]  # fmt: skip
-        expected = [sum(a * u for a, u in zip(row, units, strict=True)) + b
-                    for row, b in zip(model.head.weight, model.head.bias, strict=True)]  # fmt: skip
+        units = [
+            (sum(w * v for w, v in zip(row, x, strict=True)) + b) ** 2
+            for row, b in zip(model.hidden.weight, model.hidden.bias, strict=True)
+        ]
+        expected = [
+            sum(a * u for a, u in zip(row, units, strict=True)) + b
+            for row, b in zip(model.head.weight, model.head.bias, strict=True)
+        ]
         torch.testing.assert_close(logits, torch.stack(expected))
 
 

@@ -21,7 +21,7 @@ def test_detectors_by_hand():
     single = singleton_detectors(WEIGHTS, DIRECTIONS, 1.5, 1.3)
     assert single.int().tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 1]]
     assert detector_counts(single).tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match="must not exceed"):
+    with pytest.raises(ValueError, match="low must be at most 1"):
         singleton_detectors(WEIGHTS, DIRECTIONS, 1.0, 2.0)
 
 
@@ -37,8 +37,6 @@ def test_responses_are_a_sum_over_neurons():
     found = responses(WEIGHTS, biases, DIRECTIONS)
     torch.testing.assert_close(found, torch.tensor(slow))
     assert float(response_ratio(found, [0, 1], [2])) == pytest.approx((slow[0] + slow[1]) / 2 / slow[2])
-    with pytest.raises(ValueError, match="at least one feature"):
-        response_ratio(found, [], [0])
 
 
 def test_group_errors_count_ties():

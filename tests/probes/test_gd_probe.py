@@ -71,7 +71,7 @@ def test_refusals():
     states = normal(3, 5, 4)
     with pytest.raises(ValueError, match="do not fit"):
         gd_probe(normal(3, 5, 3), INPUTS, TARGETS)
-    with pytest.raises(ValueError, match="two query states"):
+    with pytest.raises(ValueError, match="do not fit"):
         gd_probe(states[:1], INPUTS, TARGETS)
     with pytest.raises(ValueError, match="α = 0"):
         gd_probe(states, INPUTS, TARGETS, 0.0)

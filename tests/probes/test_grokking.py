@@ -60,7 +60,7 @@ def test_against_the_obvious_loop(accuracies, threshold):
         ([(1, 0.5)], 0.99, "needs rows"),
         ([(2, 0.5, 0.5), (1, 0.5, 0.5)], 0.99, "must grow"),
         ([(1, 99.0, 50.0)], 0.99, "not percent"),
-        ([(1, 0.5, 0.5)], 99, "no share"),
+        ([(1, 0.5, 0.5)], 99, r"threshold must lie in \(0, 1\]"),
     ],
 )
 def test_refusals(history, threshold, words):

@@ -82,7 +82,7 @@ def test_the_probe_runs_on_what_inference_mode_made_and_inside_it():
 def test_features_that_are_not_finite_are_refused(place, what, value):
     parts = clusters()
     parts[place][3, 1] = value
-    with pytest.raises(ValueError, match=f"{what} features .*not finite"):
+    with pytest.raises(ValueError, match=f"the {what} features must be finite, and 1 of"):
         head_tail_probe(*parts, [4, 3, 2, 1])
 
 
@@ -92,10 +92,6 @@ def test_features_that_are_not_finite_are_refused(place, what, value):
         (lambda: head_and_tail([1]), "two classes"),
         (lambda: head_and_tail([1, 2], 0.6), "share"),
         (lambda: score_head_tail(torch.zeros(2), torch.zeros(2, dtype=torch.long), [1, 2]), "at least one test"),
-        (
-            lambda: head_tail_probe(torch.ones(3, 2), torch.zeros(2), torch.ones(1, 2), torch.zeros(1), [1, 2]),
-            "lengths",
-        ),
     ],
 )
 def test_bad_input_is_refused(build, words):

@@ -123,7 +123,7 @@ def test_a_snapshot_sees_the_layer_before_an_activation_that_works_in_place() ->
     assert found.min() < 0
 
 
-def test_a_snapshot_reads_the_outputs_of_transformers_and_refuses_others() -> None:
+def test_a_snapshot_reads_the_outputs_of_transformers() -> None:
     class Wrapped(nn.Module):
         def __init__(self, wrap: Callable[[Tensor], object]) -> None:
             super().__init__()
@@ -135,8 +135,6 @@ def test_a_snapshot_reads_the_outputs_of_transformers_and_refuses_others() -> No
     inputs = torch.randn(4, 3, generator=generator())
     output = Wrapped(lambda hidden: SimpleNamespace(last_hidden_state=hidden))
     assert torch.equal(snapshot(output)(inputs), snapshot(output, "layer")(inputs))
-    with pytest.raises(TypeError, match=r"dict.*name a layer"):
-        snapshot(Wrapped(lambda hidden: {"hidden": hidden}))(inputs)
 
 
 def test_bad_requests_are_refused() -> None:
@@ -144,8 +142,8 @@ def test_bad_requests_are_refused() -> None:
     for arguments, reason in (
         ({"scaling": "whitened"}, "scaling must be one of"),
         ({"loss": "square"}, "loss must be one of"),
-        ({"steps": 0}, "steps >= 1"),
-        ({"penalty": -1.0}, "penalty >= 0"),
+        ({"steps": 0}, "steps must be at least 1"),
+        ({"penalty": -1.0}, "penalty must be at least 0"),
     ):
         with pytest.raises(ValueError, match=reason):
             fit_head(inputs, labels, **arguments)  # type: ignore[arg-type]
@@ -155,5 +153,3 @@ def test_bad_requests_are_refused() -> None:
         fit_head(inputs, labels[:3])
     with pytest.raises(ValueError, match="finite"):
         fit_head(inputs / 0, labels)
-    with pytest.raises(ValueError, match="at least one snapshot"):
-        representation_probe({}, (inputs, labels), (inputs, labels))

@@ -27,12 +27,14 @@ def test_a_neuron_of_norm_zero_aligns_with_nothing_and_says_so():
 
 
 def test_lucky_mixed_and_aligned_by_hand():
-    squares = torch.tensor([
-        [0.30, 0.04, 0.01],  # lucky: second at most 0.05
-        [0.90, 0.10, 0.00],  # lucky by the ratio, and mixed
-        [0.30, 0.10, 0.00],  # mixed only
-        [0.20, 0.01, 0.00],  # neither: too weak
-    ])  # fmt: skip
+    squares = torch.tensor(
+        [
+            [0.30, 0.04, 0.01],  # lucky: second at most 0.05
+            [0.90, 0.10, 0.00],  # lucky by the ratio, and mixed
+            [0.30, 0.10, 0.00],  # mixed only
+            [0.20, 0.01, 0.00],  # neither: too weak
+        ]
+    )
     cosines = squares.sqrt()
     assert lucky_neurons(cosines).tolist() == [True, True, False, False]
     assert mixed_neurons(cosines).tolist() == [False, True, True, False]
@@ -98,7 +100,6 @@ def test_a_share_that_rounds_to_no_neuron_is_said_and_favours_nobody():
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: alignments(torch.ones(2, 3), torch.ones(2, 4)), "entries"),
         (lambda: alignments(torch.ones(2, 3), torch.zeros(1, 3)), "no direction"),
         (lambda: smallest_neurons(torch.ones(4), 1.0), "must lie in"),
         (lambda: smallest_neurons(torch.ones(4), 0.9), "prunes all"),

@@ -10,6 +10,8 @@ import typer
 
 from assay.cli.options import Device, Json, say, stdout
 
+ORDER = 30
+
 
 def register(app: typer.Typer) -> None:
     app.command("bench")(bench)

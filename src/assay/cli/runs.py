@@ -15,6 +15,8 @@ from assay.lab.errors import UserError, unknown
 from assay.lab.params import PRESETS
 from assay.lab.stored import Run
 
+ORDER = 20
+
 
 def register(app: typer.Typer) -> None:
     app.command("claims")(claims)

@@ -38,6 +38,8 @@ Points = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option(help="Units at a time (a GPU: 1); changes no number.")]
 
+ORDER = 10
+
 
 def register(app: typer.Typer) -> None:
     app.command("list")(list_studies)

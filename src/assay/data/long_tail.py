@@ -24,9 +24,13 @@ def long_tailed_counts(classes: int, largest: int, ratio: float) -> list[int]:
 
 
 def long_tailed(
-    images: ImageSet, ratio: float, *, largest: int | None = None, order: Sequence[int] | None = None,
+    images: ImageSet,
+    ratio: float,
+    *,
+    largest: int | None = None,
+    order: Sequence[int] | None = None,
     generator: torch.Generator,
-) -> ImageSet:  # fmt: skip
+) -> ImageSet:
     """A subset with the exponential profile; ``order[0]`` is the class that becomes the most frequent (default: class
     0), and the images of each class are drawn without replacement. ``largest`` defaults to what the set allows."""
     ranked = list(order) if order is not None else list(range(images.classes))

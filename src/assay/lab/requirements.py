@@ -94,6 +94,6 @@ def _digest_of_large(path: Path, written: int, size: int) -> str:
 
 
 def _absent_model(name: str) -> str | None:
-    from assay.methods.gemfilter.models import why_absent
+    from assay.networks.pretrained import why_absent
 
     return why_absent(name)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         SnapKV,
         choose_filter_layer,
         load_filter,
-        load_model,
         share_prefill,
     )
     from .gemfilter.cost import cost_model
@@ -103,7 +102,6 @@ __all__ = [
     "learnable",
     "linearized",
     "load_filter",
-    "load_model",
     "loss_floor",
     "make_prompt",
     "margin_certificate",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from assay._extras import extra
 
-from ._checks import number, whole
+from ._checks import all_finite, check_fields, limits, number, whole
 
 SUPPORTS = 4096  # kinds of supports that the loss floor sums over one by one
 
@@ -28,21 +28,14 @@ SUPPORTS = 4096  # kinds of supports that the loss floor sums over one by one
 class Descent:
     """What the growth formulas need to know of the training: η, λ, τ and the number |𝔅| of candidates per anchor."""
 
-    rate: float
-    decay: float
-    temperature: float
-    candidates: int
+    rate: float = field(metadata=limits(above=0))
+    decay: float = field(metadata=limits(least=0))
+    temperature: float = field(metadata=limits(above=0))
+    candidates: int = field(metadata=limits(least=2))  # the positive and at least one negative
 
     def __post_init__(self) -> None:
-        for name in ("rate", "decay", "temperature"):
-            number(name, getattr(self, name))
-        whole("candidates", self.candidates)
-        if self.rate <= 0 or self.temperature <= 0:
-            raise ValueError(f"rate and temperature must be positive, not {self.rate} and {self.temperature}")
-        if self.decay < 0 or self.rate * self.decay >= 1:
-            raise ValueError(f"rate × decay must lie in [0, 1), not {self.rate * self.decay:g}")
-        if self.candidates < 2:
-            raise ValueError("an anchor needs its positive and at least one negative: candidates ≥ 2")
+        check_fields(self)
+        number("rate × decay", self.rate * self.decay, least=0, below=1)
 
     @property
     def pull(self) -> float:
@@ -124,15 +117,9 @@ class NeuronSets:
 
 def set_thresholds(features: int, ratio: float, margin: float) -> tuple[float, float]:
     """(c₁ log d/d, c₂ log d/d) with c₁ = 2(1 + γ)/r² and c₂ = 2(1 − γ)r²: shares of a neuron's feature energy."""
-    whole("features", features)
-    number("ratio", ratio)
-    number("margin", margin)
-    if features < 3:
-        raise ValueError(f"the neuron sets need at least 3 features, not {features}")
-    if not 0 < ratio <= 1:
-        raise ValueError(f"the ratio of rare to frequent must lie in (0, 1], not {ratio}")
-    if not 0 < margin < 1:
-        raise ValueError(f"the margin γ must lie in (0, 1), not {margin}")
+    whole("features", features, 3)
+    number("ratio", ratio, above=0, most=1)
+    number("margin", margin, above=0, below=1)
     scale = math.log(features) / features
     return 2 * (1 + margin) / ratio**2 * scale, 2 * (1 - margin) * ratio**2 * scale
 
@@ -236,9 +223,7 @@ def loss_floor(rates: Sequence[float], negatives: int) -> float:
     q = np.asarray(rates, dtype=float)
     if q.ndim != 1 or not len(q) or not ((q >= 0) & (q <= 1)).all():
         raise ValueError("rates are the activation probabilities of the features, each in [0, 1]")
-    whole("negatives", negatives)
-    if negatives < 1:
-        raise ValueError(f"at least one negative is needed, not {negatives}")
+    whole("negatives", negatives, 1)
     values, counts = np.unique(q, return_counts=True)
     kinds, active = math.prod(int(count) + 1 for count in counts), q[q > 0]
     rarest = float((np.log(active) - math.log(2)).sum())  # log Pr(a negative contains all features): may underflow
@@ -292,10 +277,8 @@ def _smooth_floor(rates: np.ndarray, negatives: int) -> float:
 def pruning_horizon(ratio: float, boost: float) -> float:
     """Steps until a rare coefficient, ``ratio`` times as large as the frequent ones, has caught up when pruning lets it
     grow faster by the factor 1 + ``boost`` per step: log(1/r)/log(1 + boost)."""
-    number("ratio", ratio)
-    number("boost", boost)
-    if not 0 < ratio <= 1 or boost <= 0:
-        raise ValueError(f"ratio must lie in (0, 1] and boost be positive, not {ratio} and {boost}")
+    number("ratio", ratio, above=0, most=1)
+    number("boost", boost, above=0)
     return math.log(1 / ratio) / math.log1p(boost)
 
 
@@ -326,16 +309,18 @@ def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin:
     features = len(correlation)
     if dim < features:
         raise ValueError(f"{features} features do not fit into {dim} dimensions")
-    if not bool(correlation.isfinite().all()):
-        raise ValueError("a feature's correlation κ is not finite")
+    all_finite("the correlations κ", correlation)
     growth, can = growth_factors(correlation, descent), learnable(correlation, descent)
     learned = correlation[can]
     ratio = float(learned.min() / learned.max()) if len(learned) else 1.0
     sets = neuron_sets(features, ratio, margin=margin)
     if not bool(can.all()):
         lost = int((~can).sum())
-        warnings.warn(f"{lost} of {features} features grow no faster than weight decay shrinks them: no width teaches "
-                      "them, and neuron sets are planned for the others", stacklevel=2)  # fmt: skip
+        warnings.warn(
+            f"{lost} of {features} features grow no faster than weight decay shrinks them: no width teaches "
+            "them, and neuron sets are planned for the others",
+            stacklevel=2,
+        )
     if set_thresholds(features, ratio, margin)[0] > 1:
         warnings.warn(f"c₁ log d > d at d = {features}, r = {ratio:.3g}: no neuron starts out lucky", stacklevel=2)
     typical = torch.ones(features), torch.tensor(float(dim - features))

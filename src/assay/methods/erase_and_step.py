@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from ._checks import number
+from ._checks import check_fields, limits
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,13 @@ class EraseAndStep:
     """
 
     layers: Sequence[str]
-    learning_rate: float | None = None
-    forget: float = 1.0
+    learning_rate: float | None = field(default=None, metadata=limits(above=0))
+    forget: float = field(default=1.0, metadata=limits(least=0, most=1))
 
     def __post_init__(self) -> None:
         if isinstance(self.layers, str) or not self.layers:
             raise ValueError("layers must be a list of at least one module or parameter name")
-        if self.learning_rate is not None:
-            number("learning_rate", self.learning_rate)
-        number("forget", self.forget)
-        if self.learning_rate is not None and not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, or None to keep norms, not {self.learning_rate}")
-        if not 0 <= self.forget <= 1:
-            raise ValueError(f"forget must lie between 0 and 1, not {self.forget}")
+        check_fields(self)
         if self.learning_rate is None and self.forget < 1:
             raise ValueError("with forget below 1 the size of the step matters: give a learning_rate")
 
@@ -106,9 +100,7 @@ def _mean_gradients(
         for total, gradient in zip(sums, gradients, strict=True):
             total.add_(gradient, alpha=len(inputs))
         samples += len(inputs)
-    if samples == 0:
-        raise ValueError("erase-and-step needs at least one batch")
-    return [total / samples for total in sums]
+    return [total / samples for total in sums]  # without a batch not finite, which is refused
 
 
 @contextmanager
@@ -146,12 +138,15 @@ def _weights(model: nn.Module, layers: Sequence[str]) -> dict[str, nn.Parameter]
     for name, weight in chosen.items():
         owner = modules[name.rpartition(".")[0]]
         others = [other for other, parameter in every.items() if parameter is weight and other != name]
+        reason = None
         if others:
-            raise ValueError(f"{name!r} is tied to {', '.join(others)}: erasing one would erase the other")
-        if _normalises(owner) or "parametrizations." in name:
-            raise ValueError(f"{name!r} belongs to a normalisation or parametrisation: its scale must not be erased")
-        if weight.ndim < 2 or not weight.requires_grad:
-            raise ValueError(f"{name!r} is not a trainable weight matrix, and only those are erased")
+            reason = f"is tied to {', '.join(others)}: erasing one would erase the other"
+        elif _normalises(owner) or "parametrizations." in name:
+            reason = "belongs to a normalisation or parametrisation: its scale must not be erased"
+        elif weight.ndim < 2 or not weight.requires_grad:
+            reason = "is not a trainable weight matrix, and only those are erased"
+        if reason:
+            raise ValueError(f"{name!r} {reason}")
     return chosen
 
 

@@ -18,6 +18,7 @@ from torch.func import functional_call, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
+from ._checks import number, whole
 from ._models import logits_in, no_recomputation
 
 Data = tuple[Tensor, Tensor]
@@ -89,8 +90,6 @@ class FrozenBackbone(nn.Module):
         tied = [name for name in names if not name.startswith(f"{head}.")]
         if tied:
             raise ValueError(f"the head {head!r} shares its weights with {', '.join(tied)}: untie them first")
-        if not inside:
-            raise ValueError(f"the head {head!r} has no parameters to train")
         self.head = head
         self.base = copy.deepcopy(model).requires_grad_(False)
         self.base.get_submodule(head).requires_grad_(True)
@@ -162,10 +161,9 @@ def feature_learning_gain(
     Data are (inputs, class labels); the model maps inputs to class scores. The rate is chosen on ``validation`` by
     accuracy (the smaller one among equals), and the chosen network is scored once on ``test``.
     """
-    if steps < 1 or not 1 <= batch_size <= len(train[0]):
-        raise ValueError(f"steps must be at least 1 and batch_size between 1 and the {len(train[0])} training samples")
-    if not learning_rates or min(learning_rates) <= 0:
-        raise ValueError("learning_rates must be a list of positive numbers")
+    whole("steps", steps, 1)
+    whole("batch_size", batch_size, 1, len(train[0]))
+    number("the smallest of learning_rates", min(learning_rates, default=0), above=0)
     batches = [torch.randint(len(train[0]), (batch_size,), generator=generator) for _ in range(steps)]
 
     def arm(build: Callable[[], nn.Module]) -> ArmResult:

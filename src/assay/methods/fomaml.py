@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ._checks import number, whole
+from ._checks import check_fields, limits
 from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, finite, mean, split_task
 
 
@@ -43,31 +43,20 @@ class Fomaml:
     inner_lr: float | None = None
     inner_steps: int = 5
     split: Literal["train-val", "train-train"] = "train-val"
-    val_fraction: float = 0.5
+    val_fraction: float = field(default=0.5, metadata=limits(above=0, below=1))
     stratify: bool = True
-    tasks_per_step: int = 4
+    tasks_per_step: int = field(default=4, metadata=limits(least=1))
     inner_params: tuple[str, ...] | None = None
     order: Literal["first", "second"] = "first"
     tt_samples: Literal["all", "support"] = "all"
     statistics: Literal["batch", "frozen"] = "batch"
     proximal: float = 0.0
-    clip: float | None = None
+    clip: float | None = field(default=None, metadata=limits(above=0, infinite=True))
 
     def __post_init__(self) -> None:
         rate = 0.0 if self.inner_lr is None else self.inner_lr
         InnerLoop(rate, self.inner_steps, self.inner_params, self.statistics, self.proximal)
-        whole("tasks_per_step", self.tasks_per_step)
-        number("clip", 1.0 if self.clip is None else self.clip, infinite=True)
-        number("val_fraction", self.val_fraction)
-        for name, allowed in (
-            ("split", ("train-val", "train-train")), ("order", ("first", "second")), ("tt_samples", ("all", "support")),
-        ):  # fmt: skip
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}")
-        if self.tasks_per_step < 1 or (self.clip is not None and self.clip <= 0):
-            raise ValueError("tasks_per_step and clip must be positive")
-        if not 0 < self.val_fraction < 1:
-            raise ValueError(f"val_fraction must lie between 0 and 1, both excluded, not {self.val_fraction}")
+        check_fields(self)
 
     def inner(self, optimizer: torch.optim.Optimizer | None = None) -> InnerLoop:
         """The inner loop; its rate comes from the optimiser where none was given."""
@@ -102,9 +91,15 @@ class Fomaml:
         return dict(zip(start, slopes, strict=True)), value.detach()
 
     def step(
-        self, model: nn.Module, tasks: Sequence[Task], loss_fn: Loss, optimizer: torch.optim.Optimizer, *,
-        generator: torch.Generator, step: int = 0,
-    ) -> OuterStep:  # fmt: skip
+        self,
+        model: nn.Module,
+        tasks: Sequence[Task],
+        loss_fn: Loss,
+        optimizer: torch.optim.Optimizer,
+        *,
+        generator: torch.Generator,
+        step: int = 0,
+    ) -> OuterStep:
         """One outer step on these tasks: gradients are averaged into ``.grad``, clipped if asked, and applied. Clipping
         and the reported norm are over the parameters that the optimiser owns; the others get this step's ``.grad`` too,
         unclipped, for whoever moves them."""
@@ -134,9 +129,15 @@ class Fomaml:
         return OuterStep(step, mean(after), mean(before), float(norm))
 
     def train(
-        self, model: nn.Module, task_sampler: TaskSampler | Sequence[Task], loss_fn: Loss,
-        optimizer: torch.optim.Optimizer, *, steps: int, seed: int,
-    ) -> Iterator[OuterStep]:  # fmt: skip
+        self,
+        model: nn.Module,
+        task_sampler: TaskSampler | Sequence[Task],
+        loss_fn: Loss,
+        optimizer: torch.optim.Optimizer,
+        *,
+        steps: int,
+        seed: int,
+    ) -> Iterator[OuterStep]:
         """``steps`` outer steps on tasks from the sampler (a function of a generator, or a list); yields each. The
         same seed draws the same tasks whatever the split."""
         sampling, splitting = (torch.Generator().manual_seed(2 * seed + place) for place in (0, 1))
@@ -146,8 +147,14 @@ class Fomaml:
 
 
 def fomaml(
-    model: nn.Module, task_sampler: TaskSampler | Sequence[Task], loss_fn: Loss, outer_opt: torch.optim.Optimizer, *,
-    steps: int, seed: int, **hyper_parameters: Any,
-) -> list[OuterStep]:  # fmt: skip
+    model: nn.Module,
+    task_sampler: TaskSampler | Sequence[Task],
+    loss_fn: Loss,
+    outer_opt: torch.optim.Optimizer,
+    *,
+    steps: int,
+    seed: int,
+    **hyper_parameters: Any,
+) -> list[OuterStep]:
     """Train ``model`` in place; ``hyper_parameters`` are the fields of :class:`Fomaml`."""
     return list(Fomaml(**hyper_parameters).train(model, task_sampler, loss_fn, outer_opt, steps=steps, seed=seed))

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize as unit
 
-from ._checks import number
+from ._checks import number, one_of
 from ._models import no_recomputation
 
 Granularity = Literal["neuron", "weight"]
@@ -65,13 +65,7 @@ def pruned_infonce(
     (1/Kτ) Σ_k [Σ_s P_k(s)⟨f(x_k), f(y_s)⟩ − ⟨f(x_k), f(y_k)⟩] with the masked softmax P held fixed. Where masked and
     full embeddings coincide its gradient is InfoNCE's. ``stop_gradient`` treats the candidates y as constants.
     """
-    number("the temperature tau", tau)
-    if tau <= 0:
-        raise ValueError(f"the temperature must be positive, not {tau}")
-    if wrong := [f for f in (f_full_x, f_full_y, f_mask_x, f_mask_y) if not isinstance(f, Tensor)]:
-        raise TypeError(
-            f"an encoder must return its embeddings as one tensor (batch, dim), not {type(wrong[0]).__name__}"
-        )
+    number("the temperature tau", tau, above=0)
     shapes = {tuple(f.shape) for f in (f_full_x, f_full_y)}, {tuple(f.shape) for f in (f_mask_x, f_mask_y)}
     if f_full_x.ndim != 2 or any(len(s) != 1 for s in shapes) or f_mask_x.shape[0] != f_full_x.shape[0]:
         raise ValueError("embeddings of both views must be (batch, dim) and of equal shape")
@@ -79,8 +73,8 @@ def pruned_infonce(
         raise ValueError("a batch of one has no negatives: give at least two pairs")
     # Half precision is for the encoder: similarities over a small temperature need more digits.
     with torch.autocast(f_full_x.device.type, enabled=False):
-        exact = (f.float() if f.dtype in (torch.float16, torch.bfloat16) else f
-                 for f in (f_full_x, f_full_y, f_mask_x, f_mask_y))  # fmt: skip
+        every = (f_full_x, f_full_y, f_mask_x, f_mask_y)
+        exact = (f.float() if f.dtype in (torch.float16, torch.bfloat16) else f for f in every)
         full_x, full_y, mask_x, mask_y = (unit(f, dim=1) if normalize else f for f in exact)
         first = _one_way(full_x, full_y, mask_x, mask_y, tau, stop_gradient)
         if not symmetric:
@@ -159,20 +153,15 @@ class ForwardMagnitudePruner:
         refresh: Refresh = "epoch",
         separate_bn: bool = True,
     ) -> None:
-        number("alpha", alpha)
-        number("start", start, infinite=True)
-        if not 0 <= alpha < 1:
-            raise ValueError(f"alpha, the share that is pruned, must lie in [0, 1), not {alpha}")
-        if start < 0:
-            raise ValueError(f"start is a number of steps, not {start}")
+        number("alpha", alpha, least=0, below=1)
+        number("start", start, least=0, infinite=True)
         for name, value, known in (
             ("granularity", granularity, get_args(Granularity)),
             ("scope", scope, get_args(Scope)),
             ("mode", mode, get_args(Mode)),
             ("refresh", refresh, get_args(Refresh)),
         ):
-            if value not in known:
-                raise ValueError(f"{name} must be {' or '.join(known)}, not {value!r}")
+            one_of(name, value, known)
         self.encoder, self.alpha, self.granularity, self.scope = encoder, alpha, granularity, scope
         self.mode, self.start, self.refresh, self.separate_bn = mode, start, refresh, separate_bn
         self.layers = _chosen(encoder, layers)
@@ -275,8 +264,6 @@ class ForwardMagnitudePruner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` of a pruner with the same layers and granularity returned."""
-        if set(state) != {"steps", "masks", "statistics"}:
-            raise ValueError(f"a pruner's state has steps, masks and statistics, not {', '.join(map(str, state))}")
         shapes = ({name: tuple(mask.shape) for name, mask in masks.items()} for masks in (self.masks, state["masks"]))
         if next(shapes) != next(shapes):
             raise ValueError("the state's masks are those of other layers or of another granularity")
@@ -350,8 +337,6 @@ def _chosen(encoder: nn.Module, layers: Layers | None) -> dict[str, Matrix]:
     layers = [layers] if isinstance(layers, str) else layers
     if layers is None:
         chosen = {name: layer for name, layer in prunable.items() if layer.weight.requires_grad}
-        if prunable and not chosen:
-            raise ValueError("every linear and convolution layer is frozen: name in layers those to mask all the same")
     elif callable(layers):
         chosen = {name: layer for name, layer in prunable.items() if layers(name, layer.module)}
     else:
@@ -359,7 +344,7 @@ def _chosen(encoder: nn.Module, layers: Layers | None) -> dict[str, Matrix]:
             raise ValueError(f"no linear or convolution layer is called {unknown[0]!r}, only {', '.join(prunable)}")
         chosen = {name: layer for name, layer in prunable.items() if name in layers}
     if not chosen:
-        raise ValueError("there is no linear or convolution layer to prune")
+        raise ValueError("there is no linear or convolution layer to prune that trains: name in layers what to mask")
     if parametrised := [name for name, layer in chosen.items() if layer.weight_name not in layer.module._parameters]:
         raise ValueError(f"the weight of {parametrised[0]!r} is computed by a parametrisation and cannot be masked")
     if layers is None:
@@ -379,8 +364,11 @@ def _tell_of_others(encoder: nn.Module, chosen: Mapping[str, Matrix]) -> None:
     if left:
         names = ", ".join([*left][:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
         share = sum(left.values()) / sum(parameter.numel() for parameter in encoder.parameters())
-        warnings.warn(f"in no linear or convolution layer, so never masked: {names} ({share:.1%} of the parameters); "
-                      "name in layers what to mask, and this is not said", stacklevel=4)  # fmt: skip
+        warnings.warn(
+            f"in no linear or convolution layer, so never masked: {names} ({share:.1%} of the parameters); "
+            "name in layers what to mask, and this is not said",
+            stacklevel=4,
+        )
 
 
 def _keep_largest(magnitudes: Tensor, alpha: float) -> Tensor:

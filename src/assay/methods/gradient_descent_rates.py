@@ -13,6 +13,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from ._checks import all_finite, number, one_of, whole
+
 Number = TypeVar("Number", float, Tensor)
 STEP_RULES = ("1/L", "2/(L+mu)", "chebyshev")
 BOUNDS = (*STEP_RULES, "theorem")
@@ -36,7 +38,7 @@ def prompt_condition(inputs: Tensor) -> PromptCondition:
     Refused where κ does not exist: with n ≤ dim, or with linearly dependent columns. Descent from zero then ends at
     the solution of minimum norm, and the directions outside the examples are never learned.
     """
-    _check_inputs(inputs)
+    all_finite("examples", inputs)
     examples, dim = inputs.shape[-2:]
     limit = "descent from zero ends at the minimum-norm solution"
     if examples <= dim:
@@ -56,8 +58,8 @@ def error_bound(condition: Number, loops: int, alpha: float = 1.0, *, bound: str
     exponent.
     """
     _check_condition(condition)
-    if loops < 0:
-        raise ValueError(f"{loops} loops are not possible")
+    whole("loops", loops, 0)
+    one_of("bound", bound, BOUNDS)
     if bound == "1/L":
         return abs(alpha) * (1 - 1 / condition) ** loops
     if bound == "2/(L+mu)":
@@ -66,17 +68,14 @@ def error_bound(condition: Number, loops: int, alpha: float = 1.0, *, bound: str
         root: Number = condition**0.5
         rate: Number = ((root - 1) / (root + 1)) ** loops
         return abs(alpha) * 2 * rate / (1 + rate**2)
-    if bound == "theorem":
-        decay: Number = math.e ** (-loops / (2 * condition))
-        return abs(alpha) * decay
-    raise ValueError(f"unknown bound '{bound}' (allowed: {', '.join(BOUNDS)})")
+    decay: Number = math.e ** (-loops / (2 * condition))
+    return abs(alpha) * decay
 
 
 def required_loops(condition: float, tolerance: float, alpha: float = 1.0, *, bound: str = "1/L") -> int:
     """The fewest loops whose ``error_bound`` is at most ``tolerance``."""
     _check_condition(condition)
-    if tolerance <= 0:
-        raise ValueError(f"a tolerance of {tolerance} is never reached; it must be positive")
+    number("tolerance", tolerance, above=0)
     if error_bound(condition, 0, alpha, bound=bound) <= tolerance:
         return 0
     most = 1
@@ -93,8 +92,9 @@ def required_loops(condition: float, tolerance: float, alpha: float = 1.0, *, bo
 
 def step_sizes(rule: str, inputs: Tensor, loops: int) -> Tensor:
     """The step sizes of a rule for each prompt (..., n, dim): (loops, ...). Differentiable in the inputs."""
+    one_of("the step rule", rule, STEP_RULES)
     if rule == "1/L":
-        _check_inputs(inputs)
+        all_finite("examples", inputs)
         largest = largest_eigenvalue(inputs)
         if not bool((largest > 0).all()):
             raise ValueError("a prompt whose examples are all zero has no step size")
@@ -103,12 +103,10 @@ def step_sizes(rule: str, inputs: Tensor, loops: int) -> Tensor:
         found = prompt_condition(inputs)
         step = 2 / (found.largest + found.smallest)
         return step.expand(loops, *step.shape)
-    if rule == "chebyshev":
-        found = prompt_condition(inputs)
-        middle, half = (found.largest + found.smallest) / 2, (found.largest - found.smallest) / 2
-        nodes = inputs.new_tensor(chebyshev_nodes(loops)).reshape(-1, *[1] * middle.ndim)
-        return 1 / (middle + half * nodes)
-    raise ValueError(f"unknown step rule '{rule}' (allowed: {', '.join(STEP_RULES)}, or numbers)")
+    found = prompt_condition(inputs)
+    middle, half = (found.largest + found.smallest) / 2, (found.largest - found.smallest) / 2
+    nodes = inputs.new_tensor(chebyshev_nodes(loops)).reshape(-1, *[1] * middle.ndim)
+    return 1 / (middle + half * nodes)
 
 
 def largest_eigenvalue(inputs: Tensor) -> Tensor:
@@ -135,13 +133,6 @@ def chebyshev_nodes(loops: int) -> tuple[float, ...]:
         ordered.append(root)
         spread = [total + math.log(abs(other - root)) for total, other in zip(spread, left, strict=True)]
     return tuple(ordered)
-
-
-def _check_inputs(inputs: Tensor) -> None:
-    if inputs.ndim < 2 or not inputs.is_floating_point():
-        raise ValueError(f"examples must be floats of shape (..., n, dim), not {inputs.dtype} {tuple(inputs.shape)}")
-    if not bool(inputs.isfinite().all()):
-        raise ValueError("the prompt has entries that are not finite")
 
 
 def _check_condition(condition: float | Tensor) -> None:

@@ -7,12 +7,12 @@ plus a small penalty have the largest margin for their norm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from ._checks import number
+from ._checks import check_fields, limits
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,14 @@ class GroupPenalty:
     """
 
     groups: Sequence[tuple[str, int]]
-    order: float
-    power: float = 1.0
-    eps: float = 1e-24
+    order: float = field(metadata=limits(least=1))
+    power: float = field(default=1.0, metadata=limits(above=0))
+    eps: float = field(default=1e-24, metadata=limits(least=0))
 
     def __post_init__(self) -> None:
         if not self.groups:
             raise ValueError("groups must list at least one (parameter name, axis)")
-        for name in ("order", "power", "eps"):
-            number(name, getattr(self, name))
-        if self.order < 1 or self.power <= 0 or self.eps < 0:
-            raise ValueError(f"order {self.order} ≥ 1, power {self.power} > 0 and eps {self.eps} ≥ 0 are needed")
+        check_fields(self)
 
     def norms(self, model: nn.Module) -> Tensor:
         """‖θ_i‖ of every unit: (units,). Units near zero are those that the penalty has switched off."""
@@ -46,12 +43,9 @@ class GroupPenalty:
         return group_norm(self._squares(model), self.order, self.power, self.eps)
 
     def _squares(self, model: nn.Module) -> Tensor:
-        parameters = dict(model.named_parameters())
         squares: Tensor | None = None
         for name, axis in self.groups:
-            if name not in parameters:
-                raise ValueError(f"the model has no parameter {name!r} (it has {', '.join(parameters)})")
-            part = parameters[name].movedim(axis, 0)
+            part = model.get_parameter(name).movedim(axis, 0)
             part = _wide(part.reshape(len(part), -1)).square().sum(1)
             if squares is not None and len(squares) != len(part):
                 raise ValueError(f"{name!r} has {len(part)} units along axis {axis}, and the others {len(squares)}")

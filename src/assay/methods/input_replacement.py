@@ -7,12 +7,13 @@ learns the teacher's function on a mixture. Where learning relies on the inputs'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods._models import evaluating
 from assay.training.seeds import stream
 
@@ -51,12 +52,9 @@ def first_local_minimum(
     (sizes, seeds), then averaged over seeds. A rise counts once it exceeds ``tolerance`` above the lowest so far."""
     values = torch.as_tensor(losses, dtype=torch.float64)
     values = values.mean(dim=1) if values.dim() == 2 else values
-    if len(sizes) < 3:
-        raise ValueError(f"a U-curve needs at least 3 sizes, not {len(sizes)}")
-    if len(values) != len(sizes) or list(sizes) != sorted(set(sizes)):
-        raise ValueError("sizes must grow strictly, with one loss (or one row of losses) for each size")
-    if not bool(values.isfinite().all()):
-        raise ValueError("the losses of a U-curve must be finite")
+    if len(sizes) < 3 or len(values) != len(sizes) or list(sizes) != sorted(set(sizes)):
+        raise ValueError("a U-curve needs at least 3 sizes that grow strictly, with one loss or row of losses for each")
+    all_finite("the losses of a U-curve", values)
     best = 0
     for i in range(1, len(sizes)):
         if values[i] < values[best]:
@@ -86,10 +84,9 @@ class ReplacementData:
 
     def __post_init__(self) -> None:
         parts = (self.inputs, self.test_inputs, self.injected, self.injected_test)
-        if any(len(part) == 0 for part in parts) or len({part.shape[1:] for part in parts}) != 1:
-            raise ValueError("original and injected inputs must not be empty and must have one shape")
-        if len(self.inputs) != len(self.labels) or len(self.test_inputs) != len(self.test_labels):
-            raise ValueError("every original input needs one label")
+        labelled = len(self.inputs) == len(self.labels) and len(self.test_inputs) == len(self.test_labels)
+        if any(len(part) == 0 for part in parts) or len({part.shape[1:] for part in parts}) != 1 or not labelled:
+            raise ValueError("inputs must not be empty and must have one shape, and every original one needs one label")
 
 
 @dataclass(frozen=True)
@@ -131,21 +128,18 @@ class InputReplacement:
     seeds torch around the call. Everything runs where the data's tensors are."""
 
     fractions: tuple[float, ...] = (0.5,)
-    regularizer_weight: float = 1.0
-    confidence_weight: float = 0.1
-    teacher_steps: int = 500
-    student_steps: int = 500
-    batch: int = 200
-    learning_rate: float = 3e-3
-    evaluate_every: int = 20
+    regularizer_weight: float = field(default=1.0, metadata=limits(least=0))
+    confidence_weight: float = field(default=0.1, metadata=limits(least=0))
+    teacher_steps: int = field(default=500, metadata=limits(least=1))
+    student_steps: int = field(default=500, metadata=limits(least=1))
+    batch: int = field(default=200, metadata=limits(least=1))
+    learning_rate: float = field(default=3e-3, metadata=limits(above=0))
+    evaluate_every: int = field(default=20, metadata=limits(least=1))
 
     def __post_init__(self) -> None:
         if not self.fractions or not all(0 < f < 1 for f in self.fractions):
             raise ValueError(f"fractions of injected inputs lie between 0 and 1, both excluded, not {self.fractions}")
-        if min(self.regularizer_weight, self.confidence_weight) < 0:
-            raise ValueError("the weights of the regularisers must not be negative")
-        if min(self.teacher_steps, self.student_steps, self.batch, self.evaluate_every) < 1 or self.learning_rate <= 0:
-            raise ValueError("steps, batch, evaluate_every and learning_rate must be positive")
+        check_fields(self)
 
     def size_curve(self, make: Make, sizes: Sequence[int], data: ReplacementData, *, seeds: Sequence[int]) -> SizeCurve:
         """Train every size on the labelled inputs; its ``minimum.size`` is the teacher's. Give three seeds or more."""
@@ -233,9 +227,12 @@ class InputReplacement:
         return curve
 
     def _train(
-        self, model: nn.Module, loss: Callable[[Tensor], Tensor], batches: Iterator[Tensor],
+        self,
+        model: nn.Module,
+        loss: Callable[[Tensor], Tensor],
+        batches: Iterator[Tensor],
         after: Callable[[int], None] = lambda step: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         optimizer = torch.optim.Adam(model.parameters(), lr=self.learning_rate)
         for step, batch in enumerate(batches, start=1):
             model.train()

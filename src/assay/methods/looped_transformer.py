@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ._checks import all_finite, one_of, whole
 from .gradient_descent_rates import (
     PromptCondition,
     error_bound,
@@ -42,8 +43,6 @@ def make_prompt(inputs: Tensor, targets: Tensor, alpha: float = 1.0, start: Tens
 
     ``start`` (..., dim) is the parameter from which descent starts (zero when None).
     """
-    if inputs.shape[:-1] != targets.shape:
-        raise ValueError(f"examples {tuple(inputs.shape)} and targets {tuple(targets.shape)} do not belong together")
     if alpha == 0:
         raise ValueError("α = 0 asks for nothing: the parameter cannot be read off the query row")
     query = inputs.new_zeros(*inputs.shape[:-2], inputs.shape[-1] + 1)
@@ -92,15 +91,11 @@ class LoopedLinearTransformer(nn.Module):
         fast: bool = True,
     ) -> None:
         super().__init__()
-        if dim < 1 or loops < 0:
-            raise ValueError(f"a loop needs dim ≥ 1 and loops ≥ 0, not dim = {dim}, loops = {loops}")
-        if mask not in MASKS:
-            raise ValueError(f"unknown mask '{mask}' (allowed: {', '.join(MASKS)})")
+        whole("dim", dim, 1)
+        whole("loops", loops, 0)
+        one_of("mask", mask, MASKS)
         if fast and mask != MASKS[0]:
             raise ValueError(f"the mask '{mask}' changes more than the query row: it needs fast=False")
-        for weight in (query_key, value_output):
-            if weight is not None and weight.shape[-2:] != (dim + 1, dim + 1):
-                raise ValueError(f"weights must be (..., {dim + 1}, {dim + 1}), not {tuple(weight.shape)}")
         self.dim, self.loops, self.mask, self.fast = dim, loops, mask, fast
         self._own_weights = query_key is not None or value_output is not None
         keep = torch.eye(dim + 1)
@@ -172,8 +167,7 @@ class LoopedLinearTransformer(nn.Module):
         """The step sizes used on these prompts: (loops,) or (loops, ...)."""
         if prompt.ndim < 2 or prompt.shape[-1] != self.dim + 1 or prompt.shape[-2] < 2:
             raise ValueError(f"prompts must be (..., n+1, {self.dim + 1}), not {tuple(prompt.shape)}")
-        if not bool(prompt.isfinite().all()):
-            raise ValueError("the prompt has entries that are not finite")
+        all_finite("prompts", prompt)
         inputs = prompt[..., :-1, :-1]
         if self.rule is not None:
             return step_sizes(self.rule, inputs, self.loops)
@@ -206,10 +200,9 @@ class LoopedLinearTransformer(nn.Module):
 
 
 def _checked(steps: Tensor, loops: int) -> Tensor:
-    if not bool((steps.detach() > 0).all()) or not bool(steps.detach().isfinite().all()):
-        raise ValueError("step sizes must be positive and finite")
-    if steps.ndim > 0 and len(steps) != loops:
-        raise ValueError(f"{len(steps)} step sizes do not fit {loops} loops")
+    all_finite("step sizes", steps.detach())
+    if not bool((steps.detach() > 0).all()) or (steps.ndim > 0 and len(steps) != loops):
+        raise ValueError(f"step sizes must be positive, one for all or one for each of {loops} loops")
     return steps
 
 

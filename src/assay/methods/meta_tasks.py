@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ._checks import number, whole
+from ._checks import check_fields, limits, number
 from ._models import evaluating, logits_in, no_recomputation
 
 Inputs = Tensor | Mapping[str, Tensor]
@@ -88,11 +88,10 @@ def _places(name: str, index: Any, count: int) -> Tensor:
     """Where the samples of one side are, each place by one number only: with −1 beside 3 of four samples, a sample on
     both sides would not be seen."""
     found = torch.as_tensor(index)
-    if found.dim() != 1 or found.is_floating_point() or found.is_complex():
-        raise ValueError(f"{name} must be a list of places or one flag per sample, not {index!r}")
-    if found.dtype == torch.bool:
-        if len(found) != count:
-            raise ValueError(f"{name} has {len(found)} flags for {count} samples")
+    flags = found.dtype == torch.bool
+    if found.dim() != 1 or found.is_floating_point() or found.is_complex() or (flags and len(found) != count):
+        raise ValueError(f"{name} must be a list of places or one flag for each of {count} samples, not {index!r}")
+    if flags:
         return found.nonzero().squeeze(1)
     found = found.long()
     if wrong := [place for place in found.tolist() if not -count <= place < count]:
@@ -102,21 +101,10 @@ def _places(name: str, index: Any, count: int) -> Tensor:
 
 def _matched(support: Inputs, query: Inputs) -> tuple[list[Tensor], list[Tensor]]:
     """The tensors of both sides in the same order: fields of mappings by name."""
-    if isinstance(support, Mapping) and isinstance(query, Mapping):
-        if set(support) != set(query):
-            raise ValueError(f"support has the fields {', '.join(support)}, and query {', '.join(query)}")
-        pairs = [(support[name], query[name]) for name in support]
-    elif isinstance(support, Tensor) and isinstance(query, Tensor):
-        pairs = [(support, query)]
-    else:
-        raise ValueError("support and query must both be tensors, or both mappings of tensors")
-    for ours, theirs in pairs:
-        if ours.shape[1:] != theirs.shape[1:]:
-            raise ValueError(
-                f"samples of the support have shape {tuple(ours.shape[1:])} and those of the query "
-                f"{tuple(theirs.shape[1:])}: pad both to one length"
-            )
-    return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
+    ours, theirs = (side if isinstance(side, Mapping) else {"a tensor": side} for side in (support, query))
+    if set(ours) != set(theirs):
+        raise ValueError(f"support has the fields {', '.join(ours)}, and query {', '.join(theirs)}")
+    return list(ours.values()), [theirs[name] for name in ours]
 
 
 def _tensors(inputs: Inputs) -> list[Tensor]:
@@ -139,9 +127,7 @@ def split_task(
                 f"class {sorted(alone)[0]} is on one side of the task's split only (stratify=False allows that)"
             )
         return task.part(task.support), task.part(task.query)
-    number("val_fraction", val_fraction)
-    if not 0 < val_fraction < 1:
-        raise ValueError(f"val_fraction must lie between 0 and 1, both excluded, not {val_fraction}")
+    number("val_fraction", val_fraction, above=0, below=1)
     order = torch.randperm(len(task), generator=generator)
     groups = [order]
     if stratify:
@@ -185,24 +171,14 @@ class InnerLoop:
     on the way, taken implicitly, so that any λ is stable: 0 is plain descent, λ → ∞ does not move.
     """
 
-    inner_lr: float
-    inner_steps: int = 5
+    inner_lr: float = field(metadata=limits(least=0))
+    inner_steps: int = field(default=5, metadata=limits(least=0))
     inner_params: tuple[str, ...] | None = None
     statistics: Literal["batch", "frozen"] = "batch"
-    proximal: float = 0.0
+    proximal: float = field(default=0.0, metadata=limits(least=0))
 
     def __post_init__(self) -> None:
-        number("inner_lr", self.inner_lr)
-        number("proximal", self.proximal)
-        whole("inner_steps", self.inner_steps)
-        if self.inner_lr < 0 or self.proximal < 0:
-            raise ValueError("inner_lr and proximal must not be negative")
-        if self.inner_steps < 0:
-            raise ValueError(f"inner_steps must not be negative, and it is {self.inner_steps}")
-        if self.statistics not in ("batch", "frozen"):
-            raise ValueError(f"statistics must be 'batch' or 'frozen', not {self.statistics!r}")
-        if isinstance(self.inner_params, str):
-            raise ValueError("inner_params takes a list of names")
+        check_fields(self)
 
     def trainable(self, model: nn.Module) -> dict[str, nn.Parameter]:
         found = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -249,8 +225,8 @@ class InnerLoop:
             for _ in range(self.inner_steps):
                 if create_graph:
                     value, _ = self.loss(model, weights, task, loss_fn)
-                    slopes = torch.autograd.grad(value, [weights[n] for n in names], create_graph=True,
-                                                 materialize_grads=True)  # fmt: skip
+                    targets = [weights[name] for name in names]
+                    slopes = torch.autograd.grad(value, targets, create_graph=True, materialize_grads=True)
                 else:
                     _, slopes = self.slopes(model, weights, task, loss_fn, names)
                 moved = {n: self._step(weights[n], slope, start[n]) for n, slope in zip(names, slopes, strict=True)}
@@ -289,8 +265,6 @@ class _Pass(nn.Module):
         inputs = task.inputs
         outputs = self.model(**inputs) if isinstance(inputs, Mapping) else self.model(inputs)
         value = loss_fn(outputs, task.labels)
-        if value.dim() != 0:
-            raise ValueError("loss_fn must return one number, the mean over samples")
         slopes = torch.autograd.grad(value, self.targets, materialize_grads=True) if self.targets else ()
         return value, outputs, slopes
 

@@ -17,18 +17,18 @@ from torch import Tensor
 
 from assay.probes.fourier import decode_inputs
 
+from ._checks import one_of, whole
+
 Construction = Literal["polarisation", "thirds"]
 CONSTRUCTIONS: tuple[Construction, ...] = ("polarisation", "thirds")
 
 
 def check_modulus(p: int, k: int) -> None:
     """Refuse what the theory does not cover."""
-    if int(p) != p or int(k) != k:
-        raise ValueError(f"p = {p} and k = {k} must be whole numbers: the activation is z^k")
-    if p < 3 or p % 2 == 0:
+    whole("p", p, 3)
+    whole("k", k, 2)  # with one input nothing makes neurons sparse
+    if p % 2 == 0:
         raise ValueError(f"p = {p}: the maximum margin is known for odd p from 3 on (p/2 is its own conjugate)")
-    if k < 2:
-        raise ValueError(f"k = {k}: with one input nothing makes neurons sparse; k must be at least 2")
 
 
 def max_margin(p: int, k: int) -> float:
@@ -57,11 +57,10 @@ def neuron_phases(k: int, construction: Construction = "polarisation") -> Tensor
     ``polarisation`` (Lemma 4.11): cos or sin of each input times signs, the first of them +. ``thirds``: every
     θ_l in {0, 2π/3, 4π/3}; each input contributes θ_l − 3 more turns or none, and z^k has no room for three.
     """
+    one_of("construction", construction, CONSTRUCTIONS)
     if construction == "thirds":
         turns = torch.tensor(list(itertools.product(range(3), repeat=k)), dtype=torch.float64)
         return turns * (2 * math.pi / 3)
-    if construction != "polarisation":
-        raise ValueError(f"unknown construction '{construction}' (allowed: {', '.join(CONSTRUCTIONS)})")
     sines = torch.tensor(list(itertools.product((0, 1), repeat=k)), dtype=torch.float64)
     flips = torch.tensor(list(itertools.product((0, 1), repeat=k - 1)), dtype=torch.float64)
     flips = torch.cat([torch.zeros(len(flips), 1, dtype=torch.float64), flips], 1)
@@ -91,8 +90,6 @@ def build_max_margin(
     count, half = len(phases), (p - 1) // 2
     each = phases.repeat(half, 1)
     if offsets is not None:
-        if offsets.shape != (half, k):
-            raise ValueError(f"offsets must have shape ({half}, {k}), not {tuple(offsets.shape)}")
         each = each + offsets.double().repeat_interleave(count, 0)
     inputs, outputs = cosine_neurons(p, torch.arange(1, half + 1).repeat_interleave(count), each)
     scale = (half * count) ** (-1 / (k + 1))
@@ -110,10 +107,8 @@ def network_logits(U: Tensor, W: Tensor, inputs: Tensor) -> Tensor:
 
 def integer_power(z: Tensor, k: int) -> Tensor:
     """z^k with the sign kept for odd k, by multiplication: far faster than a general power."""
-    if int(k) != k or k < 1:
-        raise ValueError(f"the activation is z^k for a whole k of at least 1, not {k}")
     result = z
-    for _ in range(int(k) - 1):
+    for _ in range(whole("k", k, 1) - 1):
         result = result * z
     return result
 
@@ -186,9 +181,9 @@ def margin_certificate(
     """
     k, p, m = _shape(U, W)
     gamma = max_margin(p, k)
-    if samples is not None and samples < 1:
-        raise ValueError(f"samples={samples}: a margin needs at least one input")
-    if samples is None and p**k > limit:
+    if samples is not None:
+        whole("samples", samples, 1)
+    elif p**k > limit:
         raise ValueError(f"{p}^{k} = {p**k} inputs are more than the limit of {limit}: give samples=")
     count = p**k if samples is None else samples
     networks = max(1, U[..., 0, 0, 0].numel())
@@ -210,9 +205,6 @@ def margin_certificate(
 
 def margins(logits: Tensor, labels: Tensor) -> Tensor:
     """g = f[y] − max_{y'≠y} f[y'] of logits (..., n, p) and labels (n,) or (..., n): (..., n)."""
-    p = logits.shape[-1]
-    if bool(((labels < 0) | (labels >= p)).any()):
-        raise ValueError(f"labels must lie in 0..{p - 1}")
     index = labels.expand(logits.shape[:-1]).unsqueeze(-1)
     right = logits.gather(-1, index)
     wrong = logits.scatter(-1, index, -math.inf).amax(-1, keepdim=True)

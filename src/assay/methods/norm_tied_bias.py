@@ -23,9 +23,7 @@ def norm_tied_bias(optimizer: torch.optim.Optimizer, layers: Iterable[nn.Module]
     """Within the context each ``optimizer.step()`` lowers every unit's bias by ``rate`` times the length that the
     step moved its weights. Layers need ``weight`` (units, ...) and ``bias`` (units,); freeze the biases
     (``requires_grad_(False)``) for the theory's rule, where no gradient reaches them."""
-    number("the rate ρ", rate)
-    if rate < 0:
-        raise ValueError(f"the rate ρ must not be negative, not {rate}")
+    number("the rate ρ", rate, least=0)
     chosen = [_weight_and_bias(layer) for layer in layers]
     if not chosen:
         raise ValueError("no layer was given")
@@ -51,13 +49,14 @@ def norm_tied_bias(optimizer: torch.optim.Optimizer, layers: Iterable[nn.Module]
 
 def _weight_and_bias(layer: nn.Module) -> tuple[Tensor, Tensor]:
     """A layer's weight and bias, where unit i has row i of the weight: refused before a step is taken otherwise."""
-    weight, bias, kind = getattr(layer, "weight", None), getattr(layer, "bias", None), type(layer).__name__
-    if not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
-        raise ValueError(f"{kind} has no weight and bias to tie")
-    gpt2s = kind == "Conv1D" and weight.ndim == 2  # its linear layer, whose weight is stored (inputs, units)
+    weight: Any = getattr(layer, "weight", None)
+    bias: Any = getattr(layer, "bias", None)
+    kind = type(layer).__name__
+    gpt2s = kind == "Conv1D" and getattr(weight, "ndim", 0) == 2  # its linear layer, stored (inputs, units)
     transposed = gpt2s or isinstance(layer, nn.modules.conv._ConvTransposeNd)
-    if transposed or weight.ndim < 2 or bias.shape != weight.shape[:1]:
-        raise ValueError(f"{kind} does not have one row of its weight and one bias per unit: there is nothing to tie")
     if is_parametrized(layer, "weight"):
         raise ValueError(f"the weight of {kind} is computed by a parametrisation, and no step moves it")
-    return weight, bias
+    both = isinstance(weight, Tensor) and isinstance(bias, Tensor)
+    if both and not transposed and weight.ndim >= 2 and bias.shape == weight.shape[:1]:
+        return weight, bias
+    raise ValueError(f"{kind} does not have one row of its weight and one bias per unit: there is nothing to tie")

@@ -6,13 +6,13 @@ It has no outer loss, so it needs no split; every sample of a task is used in th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from ._checks import number, whole
+from ._checks import check_fields, limits
 from .meta_tasks import InnerLoop, Loss, Task, TaskSampler, draw_tasks, finite, mean
 
 
@@ -32,20 +32,15 @@ class Reptile:
 
     inner_lr: float
     inner_steps: int = 5
-    epsilon: float = 0.1
-    tasks_per_step: int = 4
+    epsilon: float = field(default=0.1, metadata=limits(above=0, most=1))
+    tasks_per_step: int = field(default=4, metadata=limits(least=1))
     inner_params: tuple[str, ...] | None = None
     statistics: Literal["batch", "frozen"] = "batch"
     proximal: float = 0.0
 
     def __post_init__(self) -> None:
         self.inner()
-        number("epsilon", self.epsilon)
-        whole("tasks_per_step", self.tasks_per_step)
-        if not 0 < self.epsilon <= 1:
-            raise ValueError(f"epsilon must lie in (0, 1], not {self.epsilon}")
-        if self.tasks_per_step < 1:
-            raise ValueError("tasks_per_step must be positive")
+        check_fields(self)
 
     def inner(self) -> InnerLoop:
         """The loop that adapts to one task; also of use alone, to adapt the trained model to a new task."""

@@ -8,11 +8,12 @@ samples that were adapted to, minus the gain on held-out samples of the same tas
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
 
+from ._checks import check_fields, limits
 from .fomaml import Fomaml
 from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, margins, mean, split_task
 
@@ -63,8 +64,16 @@ class AuditReport:
         )
 
     def table(self) -> str:
-        names = ["meta_train_loss", "test_loss", "test_accuracy", "adapted_loss", "adapted_accuracy", "support_gain",
-                 "held_out_gain", "amplification"]  # fmt: skip
+        names = [
+            "meta_train_loss",
+            "test_loss",
+            "test_accuracy",
+            "adapted_loss",
+            "adapted_accuracy",
+            "support_gain",
+            "held_out_gain",
+            "amplification",
+        ]
         lines = [f"{'':18}{'with split':>12}{'without':>12}"]
         for name in names:
             ours, theirs = getattr(self.with_split, name), getattr(self.without_split, name)
@@ -78,17 +87,22 @@ class SplitAudit:
     get the same number of outer gradients; ``test_tasks`` new tasks to measure on."""
 
     method: Fomaml
-    steps: int = 200
-    test_tasks: int = 20
+    steps: int = field(default=200, metadata=limits(least=1))
+    test_tasks: int = field(default=20, metadata=limits(least=2))  # one alone has no standard error
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.test_tasks < 2:
-            raise ValueError("steps must be positive, and two test_tasks are the least that have an error")
+        check_fields(self)
 
     def run(
-        self, make_model: MakeModel, make_optimizer: MakeOptimizer, training: TaskSampler | Sequence[Task],
-        testing: TaskSampler | Sequence[Task], loss_fn: Loss, *, seed: int,
-    ) -> AuditReport:  # fmt: skip
+        self,
+        make_model: MakeModel,
+        make_optimizer: MakeOptimizer,
+        training: TaskSampler | Sequence[Task],
+        testing: TaskSampler | Sequence[Task],
+        loss_fn: Loss,
+        *,
+        seed: int,
+    ) -> AuditReport:
         """``make_model`` builds the untrained model (torch is seeded around it). Test tasks are split as the method
         splits: support to adapt to, the rest held out."""
         rows: dict[str, AuditRow] = {}
@@ -113,9 +127,15 @@ class SplitAudit:
         return AuditReport(rows["train-val"], rows["train-train"])
 
     def _measure(
-        self, split: str, model: nn.Module, tasks: Sequence[Task], loss_fn: Loss, inner: InnerLoop, train_loss: float,
+        self,
+        split: str,
+        model: nn.Module,
+        tasks: Sequence[Task],
+        loss_fn: Loss,
+        inner: InnerLoop,
+        train_loss: float,
         generator: torch.Generator,
-    ) -> AuditRow:  # fmt: skip
+    ) -> AuditRow:
         found: dict[str, list[float]] = {name: [] for name in AuditRow.__dataclass_fields__}
         fraction, stratify = self.method.val_fraction, self.method.stratify
         for task in tasks:

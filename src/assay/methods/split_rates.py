@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from ._checks import number, whole
+
 Winner = Literal["feature", "noise"]
 
 
@@ -178,14 +180,19 @@ def _times(rates: Rates, scale: float, energy: float, feature_norm: float, filte
 
 
 def _check(
-    energy: float, samples: int, support: int, tasks: float, steps: float, rate: float, knee: float, norm: float,
+    energy: float,
+    samples: int,
+    support: int,
+    tasks: float,
+    steps: float,
+    rate: float,
+    knee: float,
+    norm: float,
     share: float,
-) -> None:  # fmt: skip
-    if not 1 <= support < samples:
-        raise ValueError(f"support must be in 1..{samples - 1}, not {support}")
-    if min(energy, tasks, knee, norm) <= 0:
-        raise ValueError("noise_energy, tasks, knee and feature_norm must be positive")
-    if steps < 0 or rate < 0:
-        raise ValueError("inner_steps and inner_rate must not be negative")
-    if not 0 < share < 1:
-        raise ValueError(f"class_share must lie between 0 and 1, not {share}")
+) -> None:
+    whole("support", support, 1, samples - 1)
+    for name, value in (("noise_energy", energy), ("tasks", tasks), ("knee", knee), ("feature_norm", norm)):
+        number(name, value, above=0)
+    number("inner_steps", steps, least=0)
+    number("inner_rate", rate, least=0)
+    number("class_share", share, above=0, below=1)

@@ -13,19 +13,54 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_LAYERS = ("model.layers", "transformer.h", "gpt_neox.layers", "model.decoder.layers", "decoder.layers", "h", "layers",
-           "encoder.layer", "bert.encoder.layer", "roberta.encoder.layer", "electra.encoder.layer", "encoder.layers",
-           "transformer.layers")  # fmt: skip
-_EMBEDDINGS = ("model.embed_tokens", "transformer.wte", "wte", "gpt_neox.embed_in", "embed_tokens", "embedding",
-               "embeddings.word_embeddings", "bert.embeddings.word_embeddings", "tok_embeddings")  # fmt: skip
-_EMBEDDING_NORMS = ("embeddings.LayerNorm", "bert.embeddings.LayerNorm", "roberta.embeddings.LayerNorm",
-                    "electra.embeddings.LayerNorm")  # fmt: skip
+from assay.methods._checks import whole
+
+_LAYERS = (
+    "model.layers",
+    "transformer.h",
+    "gpt_neox.layers",
+    "model.decoder.layers",
+    "decoder.layers",
+    "h",
+    "layers",
+    "encoder.layer",
+    "bert.encoder.layer",
+    "roberta.encoder.layer",
+    "electra.encoder.layer",
+    "encoder.layers",
+    "transformer.layers",
+)
+_EMBEDDINGS = (
+    "model.embed_tokens",
+    "transformer.wte",
+    "wte",
+    "gpt_neox.embed_in",
+    "embed_tokens",
+    "embedding",
+    "embeddings.word_embeddings",
+    "bert.embeddings.word_embeddings",
+    "tok_embeddings",
+)
+_EMBEDDING_NORMS = (
+    "embeddings.LayerNorm",
+    "bert.embeddings.LayerNorm",
+    "roberta.embeddings.LayerNorm",
+    "electra.embeddings.LayerNorm",
+)
 _WIDENINGS = ("model.decoder.project_in", "decoder.project_in", "embeddings_project", "electra.embeddings_project")
 _ATTENTION = ("self_attn", "attn", "attention.self", "attention")
 _NORMS = ("input_layernorm", "ln_1", "self_attn_layer_norm", "norm1", "attention_norm")
 _PRE_NORM, _POST_NORM = ("xglm", "biogpt"), ("openai-gpt",)  # kinds of models whose names alone do not tell the order
-_LATER_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "pre_feedforward_layernorm", "ln_2",
-                "final_layer_norm", "norm2", "norm3", "ffn_norm")  # fmt: skip
+_LATER_NORMS = (
+    "post_attention_layernorm",
+    "post_feedforward_layernorm",
+    "pre_feedforward_layernorm",
+    "ln_2",
+    "final_layer_norm",
+    "norm2",
+    "norm3",
+    "ffn_norm",
+)
 _QUERY_NORMS, _KEY_NORMS = ("q_norm", "q_layernorm"), ("k_norm", "k_layernorm")
 _CHANGES = ("norm", "normperhead", "convolution")  # how the names of classes end that change what they are given
 _HEAD_WIDTHS = ("head_dim", "attention_head_size", "head_size")
@@ -51,8 +86,7 @@ class ScoreSpectrum:
 
     def share(self, modes: int = 1) -> Tensor:
         """The part of the power in the strongest ``modes`` modes: (...)."""
-        if not 1 <= modes <= self.power.shape[-1] ** 2:
-            raise ValueError(f"there are {self.power.shape[-1] ** 2} modes, so {modes} cannot be chosen")
+        whole("modes", modes, 1, self.power.shape[-1] ** 2)
         every = self.power.flatten(-2)
         return every.topk(modes, dim=-1).values.sum(-1) / every.sum(-1)
 
@@ -74,9 +108,9 @@ def score_spectrum(scores: Tensor) -> ScoreSpectrum:
     values = scores.detach().to(torch.promote_types(scores.dtype, torch.float32))
     values = values - values.mean(-1, keepdim=True)
     values = values - values.mean(-2, keepdim=True)
-    whole = torch.fft.fft2(values).abs().square()[..., 1:, 1:]
+    every = torch.fft.fft2(values).abs().square()[..., 1:, 1:]
     half = p // 2
-    power = (whole + whole.flip(-1))[..., :half]
+    power = (every + every.flip(-1))[..., :half]
     power = (power + power.flip(-2))[..., :half, :]
     if p % 2 == 0:  # the frequency p/2 is its own mirror image
         power[..., -1, :] /= 2
@@ -104,14 +138,10 @@ def attention_fourier(model: nn.Module, layer: int, head: int, token_ids: Sequen
     if ids.ndim != 1 or len(ids) < 3 or len(set(ids.tolist())) != len(ids):
         raise ValueError("token_ids must be at least 3 different tokens in the order of their cycle")
     table = _embedding(model)
-    if int(ids.min()) < 0 or int(ids.max()) >= table.num_embeddings:
-        raise ValueError(f"token_ids must lie in 0..{table.num_embeddings - 1}, the model's vocabulary")
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False) is True:
         raise ValueError(f"{type(model).__name__} has an encoder and a decoder, two stacks of layers; use token_scores")
     layers = _first(model, _LAYERS, "list of layers")
-    if not 0 <= layer < len(layers):
-        raise ValueError(f"the model has layers 0..{len(layers) - 1}, not {layer}")
-    block = layers[layer]
+    block = layers[whole("layer", layer, 0, len(layers) - 1)]
     attention = _first(block, _ATTENTION, "attention module")
     with torch.no_grad():
         embeddings = _apply(_find(model, _EMBEDDING_NORMS), table(ids.to(table.weight.device)))
@@ -123,18 +153,16 @@ def attention_fourier(model: nn.Module, layer: int, head: int, token_ids: Sequen
 def _queries_and_keys(model: nn.Module, attention: nn.Module, reads: Tensor, head: int) -> tuple[Tensor, Tensor]:
     """One head's queries and keys (p, head_dim) of what the attention reads (p, dim)."""
     heads = _count(model, attention, _HEADS)
-    if not 0 <= head < heads:
-        raise ValueError(f"the layer has heads 0..{heads - 1}, not {head}")
+    whole("head", head, 0, heads - 1)
     _refuse_unknown(attention, (*_QUERY_NORMS, *_KEY_NORMS))
     query, key = _projections(attention, heads)
     width = len(query) // heads
-    if len(query) % heads or len(key) % width:
-        raise ValueError(f"projections of {len(query)} and {len(key)} rows do not divide among {heads} heads")
     stated = _stated(model, attention, _HEAD_WIDTHS)
-    if stated not in (None, width) or query.shape[1] != reads.shape[-1]:
+    divides = len(query) % heads == 0 and len(key) % width == 0
+    if not divides or stated not in (None, width) or query.shape[1] != reads.shape[-1]:
         raise ValueError(
-            f"projections {tuple(query.shape)} of {heads} heads do not fit inputs of {reads.shape[-1]} entries and "
-            f"heads of {stated or width}; use token_scores"
+            f"projections {tuple(query.shape)} and {tuple(key.shape)} do not fit inputs of {reads.shape[-1]} entries "
+            f"and {heads} heads of {stated or width}; use token_scores"
         )
     shared = head * (len(key) // width) // heads  # several query heads may share a key head
     sides = ((query, head, _QUERY_NORMS), (key, shared, _KEY_NORMS))
@@ -164,9 +192,7 @@ def _projections(attention: nn.Module, heads: int) -> tuple[Tensor, Tensor]:
     """W^Q and W^K of all heads, (heads · head_dim, dim)."""
     together = getattr(attention, "query_key_value", None)
     if together is not None:  # GPT-NeoX: the three projections of a head lie together
-        each = together.weight.unflatten(0, (heads, 3, -1)) if len(together.weight) % (3 * heads) == 0 else None
-        if each is None:
-            raise ValueError(f"{len(together.weight)} fused rows do not divide among {heads} heads; use token_scores")
+        each = together.weight.unflatten(0, (heads, 3, -1))
         return each[:, 0].flatten(0, 1), each[:, 1].flatten(0, 1)
     packed = getattr(attention, "in_proj_weight", None)  # nn.MultiheadAttention
     if packed is not None:
@@ -179,10 +205,6 @@ def _projections(attention: nn.Module, heads: int) -> tuple[Tensor, Tensor]:
         query, key, _ = fused.weight.mT.chunk(3)
         return query, key
     found = [_first(attention, names, "query and key projections") for names in (_QUERIES, _KEYS)]
-    if not all(isinstance(getattr(each, "weight", None), Tensor) for each in found):
-        raise ValueError(
-            f"the projections are {type(found[0]).__name__}, without a weight of their own; use token_scores"
-        )
     return found[0].weight, found[1].weight
 
 
@@ -228,10 +250,7 @@ def _apply(norm: Any, values: Tensor) -> Tensor:
 
 def _embedding(model: nn.Module) -> nn.Embedding:
     ask = getattr(model, "get_input_embeddings", None)
-    try:
-        found = ask() if callable(ask) else _first(model, _EMBEDDINGS, "token embedding")
-    except NotImplementedError:
-        raise ValueError(f"{type(model).__name__} has no token embedding; use token_scores") from None
+    found = ask() if callable(ask) else _first(model, _EMBEDDINGS, "token embedding")
     if not hasattr(found, "num_embeddings"):
         raise ValueError(f"the token embedding is a {type(found).__name__}; the probe reads an nn.Embedding")
     embedding: nn.Embedding = found
@@ -239,10 +258,7 @@ def _embedding(model: nn.Module) -> nn.Embedding:
 
 
 def _count(model: nn.Module, attention: nn.Module, names: tuple[str, ...]) -> int:
-    found = _stated(model, attention, names)
-    if found is None:
-        raise ValueError("the number of heads is neither an attribute of the attention module nor in the configuration")
-    return found
+    return whole("the number of heads, stated by the attention or the configuration,", _stated(model, attention, names))
 
 
 def _stated(model: nn.Module, attention: nn.Module, names: tuple[str, ...]) -> int | None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from assay.methods._checks import number
+
 
 def aligned_neurons(weights: Tensor, directions: Tensor, threshold: float | Tensor) -> Tensor:
     """Whether ⟨w, v⟩ ≥ threshold: (..., neurons, features)."""
@@ -18,8 +20,7 @@ def aligned_neurons(weights: Tensor, directions: Tensor, threshold: float | Tens
 
 def singleton_detectors(weights: Tensor, directions: Tensor, high: float, low: float) -> Tensor:
     """Neurons with ⟨w, v⟩ ≥ ``high`` on one direction and below ``low`` on all others: (..., neurons, features)."""
-    if low > high:
-        raise ValueError(f"low {low} must not exceed high {high}")
+    number("low", low, most=high)
     scores = weights @ directions.mT
     return (scores >= high) & ((scores >= low).sum(-1, keepdim=True) <= 1)
 
@@ -36,8 +37,6 @@ def responses(weights: Tensor, biases: Tensor, directions: Tensor) -> Tensor:
 
 def response_ratio(answers: Tensor, numerator: Sequence[int], denominator: Sequence[int]) -> Tensor:
     """The mean response to one group of features over that to another: (..., features) -> (...)."""
-    if not numerator or not denominator:
-        raise ValueError("both groups need at least one feature")
     return answers[..., list(numerator)].mean(-1) / answers[..., list(denominator)].mean(-1)
 
 

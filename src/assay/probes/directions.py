@@ -13,16 +13,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from assay._extras import extra
+from assay.methods._checks import all_finite, one_of, whole
 
 
 def unit_rows(weights: Tensor) -> Tensor:
     """Rows scaled to unit norm: (..., rows, dim) -> (..., rows, dim)."""
-    if weights.ndim < 2:
-        raise ValueError(f"directions need rows of weights, (..., rows, dim), not {tuple(weights.shape)}")
     weights = weights.detach()
     weights = weights if weights.is_floating_point() else weights.to(torch.get_default_dtype())
-    if not bool(weights.isfinite().all()):
-        raise ValueError("a row with an infinite or missing entry has no direction")
+    all_finite("directions", weights)
     # Dividing by the largest entry first keeps the squares of very small weights from underflowing.
     largest = weights.abs().amax(dim=-1, keepdim=True)
     if bool((largest == 0).any()):
@@ -35,8 +33,6 @@ def unit_rows(weights: Tensor) -> Tensor:
 
 def cosines(weights: Tensor, references: Tensor) -> Tensor:
     """Cosine of every row with every reference: (..., rows, dim) x (..., refs, dim) -> (..., rows, refs)."""
-    if weights.shape[-1] != references.shape[-1]:
-        raise ValueError(f"rows have {weights.shape[-1]} entries but references have {references.shape[-1]}")
     rows = unit_rows(weights)
     return (rows @ unit_rows(references.to(rows)).mT).clamp(-1.0, 1.0)
 
@@ -57,8 +53,7 @@ def direction_map(weights: Tensor, references: Tensor | None = None, *, kind: st
     ``classical`` is exact and deterministic. ``smacof`` lowers the stress further, starting from the classical map, so
     that it needs no random numbers either.
     """
-    if kind not in ("classical", "smacof"):
-        raise ValueError(f"kind must be 'classical' or 'smacof', not {kind!r}")
+    one_of("kind", kind, ("classical", "smacof"))
     drawn = direction_maps([weights], references)[0]
     if kind == "classical":
         return drawn
@@ -79,8 +74,6 @@ def direction_maps(snapshots: Sequence[Tensor], references: Tensor | None = None
     still, and a slider over training steps never jumps. (Maps made one by one and rotated onto each other would show
     each step in its own best plane, and a reference would wander.)
     """
-    if not snapshots:
-        raise ValueError("a direction map needs at least one snapshot")
     unit = _stack(snapshots, references)
     centre, axes = _plane(unit)
     maps = []
@@ -96,10 +89,6 @@ def direction_maps(snapshots: Sequence[Tensor], references: Tensor | None = None
 def _stack(snapshots: Sequence[Tensor], references: Tensor | None) -> Tensor:
     """Unit rows of all snapshots, then of the references, in float64 on the CPU: (all rows, dim)."""
     parts = [*snapshots] if references is None else [*snapshots, references]
-    for part in parts:
-        if part.ndim != 2 or part.shape[1] != parts[0].shape[1]:
-            shapes = ", ".join(str(tuple(each.shape)) for each in parts)
-            raise ValueError(f"a direction map takes matrices (rows, dim) with one dim throughout, not {shapes}")
     return torch.cat([unit_rows(part.detach().to("cpu", torch.float64)) for part in parts])
 
 
@@ -137,8 +126,7 @@ class ClusterStatistics:
 def cluster_statistics(weights: Tensor, clusters: int = 2, *, seed: int) -> ClusterStatistics:
     """k-means on the unit rows of ``weights`` (rows, dim), best of ten starts drawn from ``seed``."""
     unit = _stack([weights], None)
-    if not 2 <= clusters < len(unit):
-        raise ValueError(f"clusters must be at least 2 and below the number of rows, {len(unit)}, not {clusters}")
+    whole("clusters", clusters, 2, len(unit) - 1)
     if len(torch.unique(unit, dim=0)) < clusters:
         raise ValueError(f"fewer than {clusters} different directions among {len(unit)} rows: nothing to cluster")
     with extra("lab", "k-means"):

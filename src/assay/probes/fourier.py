@@ -14,6 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from assay.methods._checks import one_of, whole
+
 
 @dataclass(frozen=True)
 class FourierSpectrum:
@@ -51,8 +53,7 @@ def fourier_probe(
     ``fold`` adds the power at −j to that at j: unfolded, a pure cosine has a share of one half only. ``dc="drop"``
     leaves the constant out of ``power`` and ``share``. ``tokens`` is the number of tokens you expect along the axis.
     """
-    if dc not in ("drop", "keep"):
-        raise ValueError(f"dc is 'drop' or 'keep', not '{dc}'")
+    one_of("dc", dc, ("drop", "keep"))
     if weight.is_complex() or weight.ndim == 0:
         raise ValueError("the probe reads real weights with an axis of tokens")
     values = weight.detach().movedim(axis, -1)
@@ -60,16 +61,15 @@ def fourier_probe(
     p = values.shape[-1]
     if tokens is not None and p != tokens:
         raise ValueError(f"the weight has {p} rows along axis {axis}, and there are {tokens} tokens")
-    if p < 3:
-        raise ValueError(f"{p} tokens have no frequency to speak of; the probe needs at least 3")
+    whole("the number of tokens", p, 3)  # fewer have no frequency to speak of
     transform = torch.fft.fft(values)
-    whole = transform.abs().square()
+    every = transform.abs().square()
     half = p // 2
     if fold:
-        power = whole[..., : half + 1].clone()
+        power = every[..., : half + 1].clone()
         power[..., 1 : (p + 1) // 2] *= 2
     else:
-        power = whole
+        power = every
     first = 1 if dc == "drop" else 0
     power = power[..., first:]
     best = power.argmax(-1)
@@ -80,7 +80,7 @@ def fourier_probe(
         share=_ratio(power.amax(-1), power.sum(-1)),
         peak=peak,
         phase=transform.angle().take_along_dim(peak.unsqueeze(-1), -1).squeeze(-1),
-        dc_share=_ratio(whole[..., 0], whole.sum(-1)),
+        dc_share=_ratio(every[..., 0], every.sum(-1)),
         norm=torch.linalg.vector_norm(values, dim=-1),
     )
 
@@ -118,8 +118,10 @@ def logit_fourier(
     has a share of 1. With ``samples`` the share is estimated, without bias in its numerator, from that many random
     inputs; otherwise all p^k are read, at most ``limit``.
     """
-    if p < 2 or k < 1:
-        raise ValueError(f"p = {p} and k = {k}: there must be at least two classes and one input")
+    whole("p", p, 2)
+    whole("k", k, 1)
+    if samples is not None:
+        whole("samples", samples, 2)  # an estimate without bias takes pairs
     total, modes = 0.0, torch.zeros(p, dtype=torch.complex128)
     squares, count = torch.zeros(p, dtype=torch.float64), 0
     for inputs, logits in _logits(f, p, k, samples, generator, limit, chunk):
@@ -137,8 +139,6 @@ def logit_fourier(
         raise ValueError("the logits are the same for all classes: there is no power to share out")
     power = modes.abs().square() / count**2
     if samples is not None:
-        if count < 2:
-            raise ValueError("an estimate needs at least 2 samples")
         power = (modes.abs().square() - squares) / (count * (count - 1))
     shares = power / (p * total / count)
     folded = shares[1 : p // 2 + 1].clone()

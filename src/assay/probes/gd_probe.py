@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from assay.methods._checks import all_finite
+
 
 @dataclass(frozen=True)
 class GradientDescentFit:
@@ -34,18 +36,16 @@ def gd_probe(query_rows: Tensor, inputs: Tensor, targets: Tensor, alpha: float |
 
     ``alpha`` is the query's scalar, or −1 when the states are parameters already.
     """
-    if query_rows.shape[-1] != inputs.shape[-1] or query_rows.shape[1:-1] != inputs.shape[:-2]:
+    fits = query_rows.shape[1:] == (*inputs.shape[:-2], inputs.shape[-1]) and inputs.shape[:-1] == targets.shape
+    if not fits or len(query_rows) < 2:
         raise ValueError(
-            f"query states {tuple(query_rows.shape)} do not fit examples {tuple(inputs.shape)}: "
-            "(layers+1, ..., dim) and (..., n, dim)"
+            f"query states {tuple(query_rows.shape)}, examples {tuple(inputs.shape)} and targets "
+            f"{tuple(targets.shape)} do not fit: (layers+1 >= 2, ..., dim), (..., n, dim) and (..., n)"
         )
-    if len(query_rows) < 2 or inputs.shape[:-1] != targets.shape:
-        raise ValueError("the probe needs at least two query states, and one target for every example")
     alpha = torch.as_tensor(alpha, dtype=query_rows.dtype, device=query_rows.device)
     if bool((alpha == 0).any()):
         raise ValueError("α = 0: the query states say nothing about a parameter")
-    if not all(bool(part.isfinite().all()) for part in (query_rows, inputs, targets)):
-        raise ValueError("query states, examples and targets must be finite")
+    all_finite("query states, examples and targets", query_rows, inputs, targets)
     theta = -query_rows / alpha.unsqueeze(-1)
     moved = theta[:-1] - theta[1:]
     residual = (inputs @ theta[:-1].unsqueeze(-1)).squeeze(-1) - targets

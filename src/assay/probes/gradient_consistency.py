@@ -10,13 +10,13 @@ import difflib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from assay.methods._checks import whole
+from assay.methods._checks import check_fields, limits
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,12 @@ class GradientConsistency:
     """
 
     parameters: Sequence[str]
-    chunks: int = 3
-    steps_per_chunk: int = 10
+    chunks: int = field(default=3, metadata=limits(least=2))
+    steps_per_chunk: int = field(default=10, metadata=limits(least=1))
     output_axis: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.parameters, str) or not self.parameters:
-            raise ValueError("parameters must be a list of at least one parameter or module name")
-        for name in ("chunks", "steps_per_chunk", "output_axis"):
-            whole(name, getattr(self, name))
-        if self.chunks < 2 or self.steps_per_chunk < 1:
-            raise ValueError(
-                f"consistency needs at least 2 chunks of at least 1 step, not {self.chunks} of {self.steps_per_chunk}"
-            )
+        check_fields(self)
 
     @contextmanager
     def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> Iterator[GradientRecord]:

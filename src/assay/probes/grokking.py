@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from assay.methods._checks import number
+
 
 @dataclass(frozen=True)
 class GrokkingDelay:
@@ -47,8 +49,7 @@ def grokking_delay(history: Iterable[Sequence[float]], threshold: float = 0.99) 
     rows = [tuple(row) for row in history]
     if not rows or any(len(row) != 3 for row in rows):
         raise ValueError("the history needs rows of (step, training accuracy, validation accuracy)")
-    if not 0 < threshold <= 1:
-        raise ValueError(f"a threshold of {threshold} is no share between 0 and 1")
+    number("threshold", threshold, above=0, most=1)
     steps = [int(row[0]) for row in rows]
     if any(later <= earlier for earlier, later in itertools.pairwise(steps)):
         raise ValueError("the steps of the history must grow")

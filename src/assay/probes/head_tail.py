@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from assay.methods._checks import all_finite
+
 
 @dataclass(frozen=True)
 class HeadTail:
@@ -67,12 +69,9 @@ def head_tail_probe(
     with ``decay``/2 · ‖weights‖² is convex and is fitted by L-BFGS from zero, so that the result has no seed.
     ``counts`` are the classes' pretraining frequencies.
     """
-    if len(features) != len(labels) or len(test_features) != len(test_labels):
-        raise ValueError("features and labels must have equal lengths")
     features, test_features = features.detach().float(), test_features.detach().float()
-    for values, what in ((features, "training"), (test_features, "test")):
-        if not bool(values.isfinite().all()):
-            raise ValueError(f"the {what} features have entries that are not finite; the encoder may have diverged")
+    all_finite("the training features", features)
+    all_finite("the test features", test_features)
     # What follows takes gradients, also when it is called, or its labels were made, in inference mode.
     with torch.inference_mode(False), torch.enable_grad():
         x, test_x = _standardised(features, test_features)

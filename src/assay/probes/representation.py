@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, multi_margin_loss
 
+from assay.methods._checks import all_finite, number, one_of, whole
+
 LOSSES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {"logistic": cross_entropy, "hinge": multi_margin_loss}
 SCALINGS = ("raw", "rescaled", "standardized")
 
@@ -53,8 +55,9 @@ def fit_head(
     Nothing is random. ``penalty`` multiplies the squared norm of the weights; the bias is free.
     """
     _check(features, labels, scaling, loss)
-    if not learning_rate > 0 or steps < 1 or penalty < 0:
-        raise ValueError("a head needs learning_rate > 0, steps >= 1 and penalty >= 0")
+    number("learning_rate", learning_rate, above=0)
+    whole("steps", steps, 1)
+    number("penalty", penalty, least=0)
     classes, targets = torch.unique(labels, return_inverse=True)
     shift, scale = _scaling(features, scaling)
     inputs = (features.detach().double() - shift) / scale
@@ -76,14 +79,11 @@ def _check(features: Tensor, labels: Tensor, scaling: str, loss: str) -> None:
         raise ValueError(
             f"a head needs features (n, dim) and n labels, not {tuple(features.shape)} and {tuple(labels.shape)}"
         )
-    if not bool(features.isfinite().all()):
-        raise ValueError("features must be finite; the snapshot may have diverged")
+    all_finite("features", features)
     if len(torch.unique(labels)) < 2:
         raise ValueError("a head needs samples of at least two classes")
-    if scaling not in SCALINGS:
-        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, not {scaling!r}")
-    if loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
+    one_of("scaling", scaling, SCALINGS)
+    one_of("loss", loss, LOSSES)
 
 
 def _scaling(features: Tensor, scaling: str) -> tuple[Tensor, Tensor]:
@@ -125,8 +125,6 @@ def representation_probe(
 
     ``train`` and ``test`` are (inputs, labels); ``head`` goes to ``fit_head``.
     """
-    if not snapshots:
-        raise ValueError("the representation probe needs at least one snapshot")
     scores = []
     for name, features_of in snapshots.items():
         with torch.no_grad():
@@ -158,9 +156,6 @@ def snapshot(model: nn.Module, layer: str | None = None, *, batch_size: int = 10
 
     def keep(module: nn.Module, inputs: Any, output: Any) -> None:
         value = output[0] if isinstance(output, tuple) else getattr(output, "last_hidden_state", output)
-        if not isinstance(value, Tensor):
-            where = f"layer {layer!r}" if layer else "the model"
-            raise TypeError(f"{where} returns a {type(value).__name__}, not a tensor: name a layer that returns one")
         # A copy: the next layer may be an activation that works in place.
         seen[:] = [value.clone()]
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from assay.methods._checks import all_finite, number
+
 
 def alignments(weights: Tensor, directions: Tensor) -> Tensor:
     """|cos(w_i, M_j)|: (..., neurons, dim) × (..., features, dim) → (..., neurons, features). A neuron of norm zero
     points nowhere: its row is 0, with a warning."""
-    if weights.shape[-1] != directions.shape[-1]:
-        raise ValueError(f"weights have {weights.shape[-1]} entries per neuron, directions {directions.shape[-1]}")
     weights, directions = weights.detach(), directions.detach().to(weights)
     scale = weights.abs().amax(-1, keepdim=True)
     if bool((scale == 0).any()):
@@ -53,8 +53,7 @@ def aligned_counts(cosines: Tensor, *, threshold: float = 0.3) -> Tensor:
 
 def smallest_neurons(norms: Tensor, alpha: float) -> Tensor:
     """The round(α · neurons) neurons of smallest norm, ties by index: (..., neurons) → (..., neurons), boolean."""
-    if not 0 <= alpha < 1:
-        raise ValueError(f"the share of pruned neurons α must lie in [0, 1), not {alpha}")
+    number("alpha", alpha, least=0, below=1)
     count = round(alpha * norms.shape[-1])
     if count and count == norms.shape[-1]:
         raise ValueError(f"α = {alpha} prunes all {count} neurons")
@@ -146,9 +145,8 @@ def specialisation(
     names = list(groups) if groups is not None else ["all"] * len(directions)
     if len(names) != len(directions) or (frequencies is not None and len(frequencies) != len(directions)):
         raise ValueError(f"groups and frequencies need one entry for each of {len(directions)} directions")
-    for values, what in ((weights, "weights"), (directions, "directions")):
-        if not bool(values.isfinite().all()):
-            raise ValueError(f"the {what} have entries that are not finite; training may have diverged")
+    all_finite("weights", weights)
+    all_finite("directions", directions)
     cosines = alignments(weights, directions)
     lucky, mixed = lucky_neurons(cosines), mixed_neurons(cosines)
     norms = torch.linalg.vector_norm(weights.detach(), dim=-1)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOMS = ("lab", "methods", "probes", "training", "data")
+ROOMS = ("lab", "methods", "probes", "training", "networks", "evaluation", "data")
 _EXAMPLES = Path(__file__).parent / "examples"
 _WIDTH = 100
 
@@ -193,7 +193,9 @@ def _guides(folder: Path | None) -> dict[str, str]:
     """Name -> the page of the methods whose snippet imports it."""
     found: dict[str, str] = {}
     for path in sorted(folder.glob("*.md")) if folder and folder.is_dir() else []:
-        imported = re.findall(r"^from assay\.(?:methods|probes)[\w.]* import (\([^)]*\)|.*)$", path.read_text(), re.M)
+        imported = re.findall(
+            r"^from assay\.(?:methods|probes|evaluation)[\w.]* import (\([^)]*\)|.*)$", path.read_text(), re.M
+        )
         found |= {name: path.stem for name in re.findall(r"\w+", " ".join(imported)) if name not in found}
     return found
 

@@ -37,9 +37,15 @@ def test_an_unknown_architecture_goes_through_the_interface(ids):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.Olmo2Config(
-        vocab_size=97, hidden_size=64, intermediate_size=96, num_hidden_layers=4, num_attention_heads=8,
-        num_key_value_heads=2, pad_token_id=0, attn_implementation="eager",
-    )  # fmt: skip
+        vocab_size=97,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        pad_token_id=0,
+        attn_implementation="eager",
+    )
     model = transformers.Olmo2ForCausalLM(config).eval()
     attention = model(ids, output_attentions=True).attentions
     scores = GemFilter(layer=2, rule="softmax", pooling=None).score(model, prompt_of(model, ids))
@@ -251,15 +257,12 @@ def test_bad_models_and_prompts_are_refused(llama, ids, make_model):
     chosen = GemFilter(layer=2, keep=8)
     with pytest.raises(ValueError, match=r"between 0 and 4 .*not 5"):
         GemFilter(layer=5, keep=8).select(llama, ids)
-    with pytest.raises(ValueError, match="the prompt is empty"):
+    with pytest.raises(ValueError, match="and not empty"):
         chosen.select(llama, torch.zeros(1, 0, dtype=torch.long))
     with pytest.raises(ValueError, match="needs input_ids"):
         chosen.select(llama, inputs_embeds=torch.zeros(1, 4, 64))
-    with pytest.raises(ValueError, match="integers of shape"):
+    with pytest.raises(ValueError, match="must be integers"):
         chosen.select(llama, torch.zeros(1, 4))
-    for text in ("some words", ["some words"], [["some", "words"]]):
-        with pytest.raises(TypeError, match="takes token ids, not text"):
-            chosen.select(llama, text)
     with pytest.raises(ValueError, match="no real token"):
         chosen.select(llama, ids, attention_mask=torch.zeros_like(ids))
     with pytest.raises(ValueError, match="attention_mask has shape"):
@@ -282,10 +285,10 @@ def test_bad_models_and_prompts_are_refused(llama, ids, make_model):
 def test_encoder_decoders_and_models_without_layers_are_refused(ids):
     transformers = pytest.importorskip("transformers")
     sizes = dict(vocab_size=97, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2)
-    with pytest.raises(ValueError, match="encoder-decoder"):
+    with pytest.raises(ValueError, match="decoder-only"):
         GemFilter(layer=0, keep=8).select(transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes)), ids)
     config = transformers.GPT2Config(vocab_size=97, n_embd=16, n_layer=2, n_head=2)
-    with pytest.raises(ValueError, match=r"no layers\[i\]\.self_attn"):
+    with pytest.raises(ValueError, match=r"layers\[i\]\.self_attn"):
         GemFilter(layer=0, keep=8).select(transformers.GPT2LMHeadModel(config).eval(), ids)
 
 

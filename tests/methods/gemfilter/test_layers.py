@@ -3,7 +3,8 @@ import copy
 import pytest
 import torch
 
-from assay.methods.gemfilter import GemFilter, choose_filter_layer, layer_scan, needle_prompt
+from assay.evaluation import needle_prompt
+from assay.methods.gemfilter import GemFilter, choose_filter_layer, layer_scan
 from assay.methods.gemfilter.layers import LayerScan, _choose, measured_length, stages_of
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
@@ -89,7 +90,7 @@ def test_stages_are_search_found_and_answer():
 def test_a_choice_is_remembered_per_model_and_settings(model, tokenizer, monkeypatch, tmp_path, make_model):
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
     tokenizer("The secret ingredient of the soup served in")
-    monkeypatch.setattr("assay.methods.gemfilter.needles.manual_text", lambda: TEXT)
+    monkeypatch.setattr("assay.evaluation.needles.manual_text", lambda: TEXT)
     first = choose_filter_layer(model, tokenizer, keep=24, length=120, prompts=4)
     scans = []
     monkeypatch.setattr("assay.methods.gemfilter.layers.layer_scan", lambda *a, **k: scans.append(1) or 1 / 0)
@@ -119,7 +120,7 @@ def test_a_choice_is_remembered_per_model_and_settings(model, tokenizer, monkeyp
 
 def test_auto_filters_with_the_chosen_layer(model, tokenizer, monkeypatch, tmp_path, prompts):
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
-    monkeypatch.setattr("assay.methods.gemfilter.needles.manual_text", lambda: TEXT)
+    monkeypatch.setattr("assay.evaluation.needles.manual_text", lambda: TEXT)
     auto = GemFilter(layer="auto", keep=24)
     chosen = auto.resolved(model, tokenizer, 120)
     ids = torch.tensor([prompts[0].input_ids])
@@ -130,7 +131,7 @@ def test_auto_filters_with_the_chosen_layer(model, tokenizer, monkeypatch, tmp_p
 
 
 def test_choices_that_make_no_sense_are_refused(model, tokenizer):
-    with pytest.raises(ValueError, match="at least 4 needle prompts"):
+    with pytest.raises(ValueError, match="prompts must be at least 4, not 2"):
         choose_filter_layer(model, tokenizer, keep=24, prompts=2)
     with pytest.raises(ValueError, match="nothing to filter"):
         choose_filter_layer(model, tokenizer, keep=600)

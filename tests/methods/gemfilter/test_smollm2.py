@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from assay.methods.gemfilter import GemFilter, SnapKV, choose_filter_layer, load_filter, load_model, needle_prompt
-from assay.methods.gemfilter.models import wheel_file
+from assay.evaluation import needle_prompt
+from assay.methods.gemfilter import GemFilter, SnapKV, choose_filter_layer, load_filter
+from assay.networks.pretrained import load_model, wheel_file
 
 pytestmark = [
     pytest.mark.llm,

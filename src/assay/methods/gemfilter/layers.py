@@ -13,19 +13,19 @@ import torch
 from torch import Tensor, nn
 
 from assay._extras import extra
+from assay.evaluation.needles import NeedlePrompt, needle_prompt
+from assay.methods._checks import whole
 from assay.methods.gemfilter.adapter import (
     Projected,
     attentions_of,
     check_usable,
     read_layers,
     sliding_window,
-    text_config,
 )
 from assay.methods.gemfilter.filter import GemFilter
-from assay.methods.gemfilter.models import cache_folder
-from assay.methods.gemfilter.needles import NeedlePrompt, needle_prompt
 from assay.methods.gemfilter.prompts import Prompt
 from assay.methods.gemfilter.scoring import RULES, best_positions
+from assay.networks.pretrained import cache_folder, context_length
 
 STAGES = ["search", "found", "answer"]
 #: The mean share of the needle's tokens from which on a layer has found it.
@@ -58,6 +58,22 @@ class LayerScan:
         """The rule that finds the needle in most layers; of equals the one with the higher recall on average."""
         means = {rule: self.of(rule).mean(dim=1) for rule in self.rules}
         return max(self.rules, key=lambda rule: (int((means[rule] >= found).sum()), float(means[rule].mean())))
+
+    def sentence(self) -> str:
+        """The three stages by the best rule, for a person to read."""
+        rule = self.best_rule()
+        stages = self.stages(rule)
+        spans = [
+            f"{name} in layers {stages.index(name)} to {len(stages) - 1 - stages[::-1].index(name)}"
+            for name in dict.fromkeys(stages)
+        ]
+        return f"{', '.join(spans)} by the rule '{rule}'"
+
+    def summary(self) -> dict[str, Any]:
+        """Mean recall per layer under every rule, and the stages by the best one."""
+        recall = {rule: self.of(rule).mean(dim=1).tolist() for rule in self.rules}
+        rule = self.best_rule()
+        return {"rule": rule, "stages": self.stages(rule), "recall": recall}
 
 
 def stages_of(recall: Sequence[float], found: float = FOUND) -> list[str]:
@@ -166,13 +182,19 @@ def choose_filter_layer(
     rules that reach it at the same layer the earlier in ``rules`` wins. The choice is remembered in the cache folder,
     per model, tokenizer and settings.
     """
-    if prompts < 4:
-        raise ValueError(f"a choice needs at least 4 needle prompts, not {prompts}")
+    whole("prompts", prompts, 4)  # half of them choose, half judge, and an interval needs two
     length = length or min(8 * keep, context_length(model, 8 * keep))
     if length <= keep:
         raise ValueError(f"prompts of {length} tokens have nothing to filter at keep = {keep}: give a longer length")
-    settings = {"keep": keep, "length": length, "prompts": prompts, "rules": list(rules), "reliability": reliability,
-                "seed": seed, "base": asdict(base) if base else None}  # fmt: skip
+    settings = {
+        "keep": keep,
+        "length": length,
+        "prompts": prompts,
+        "rules": list(rules),
+        "reliability": reliability,
+        "seed": seed,
+        "base": asdict(base) if base else None,
+    }
     known = _Remembered(model, tokenizer, settings)
     if remember and (choice := known.read()) is not None:
         return choice
@@ -193,11 +215,6 @@ def measured_length(model: nn.Module, length: int) -> int:
     return min(1 << (length - 1).bit_length(), context_length(model, length))
 
 
-def context_length(model: nn.Module, otherwise: int) -> int:
-    """Tokens that the model was made for, ``otherwise`` where it does not say."""
-    return int(getattr(text_config(model), "max_position_embeddings", 0) or otherwise)
-
-
 def _choose(scan: LayerScan, model: nn.Module, keep: int, length: int, reliability: float) -> LayerChoice:
     """Even-numbered prompts choose, odd-numbered ones judge, so that both see every depth."""
     layers = scan.recall.shape[1]
@@ -212,11 +229,18 @@ def _choose(scan: LayerScan, model: nn.Module, keep: int, length: int, reliabili
     layer, which = good[0] if good else max(candidates, key=lambda pair: (float(calibrate[pair[1], pair[0]]), -pair[0]))
     held = scan.recall[which, layer, 1::2]
     return LayerChoice(
-        layer=layer, rule=scan.rules[which], keep=keep, length=length, layers=layers, reliability=reliability,
-        held_out_recall=float(held.mean()), held_out_coverage=float(scan.covered[which, layer, 1::2].mean()),
-        calibrated=bool(good), prompts=held.numel(),
+        layer=layer,
+        rule=scan.rules[which],
+        keep=keep,
+        length=length,
+        layers=layers,
+        reliability=reliability,
+        held_out_recall=float(held.mean()),
+        held_out_coverage=float(scan.covered[which, layer, 1::2].mean()),
+        calibrated=bool(good),
+        prompts=held.numel(),
         recall={rule: scan.of(rule).mean(dim=1).tolist() for rule in scan.rules},
-    )  # fmt: skip
+    )
 
 
 def _lower_end(recall: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods.gemfilter.adapter import text_config
+from assay.networks.pretrained import text_config
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,12 @@ def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
         given = {"input_ids": inputs, **given}
     if given.get("input_ids") is None:
         raise ValueError("GemFilter needs input_ids: there are no tokens to gather from inputs_embeds alone")
-    first = given["input_ids"]
-    while isinstance(first, (list, tuple)) and first:
-        first = first[0]
-    if isinstance(first, str):
-        raise TypeError("GemFilter takes token ids, not text: give it what the model's tokenizer returns")
     device = next(model.parameters()).device
     ids = torch.as_tensor(given["input_ids"], device=device)
     ids = ids[None] if ids.dim() == 1 else ids
-    if ids.numel() == 0:
-        raise ValueError("the prompt is empty")
-    if ids.dim() != 2 or ids.is_floating_point():
-        raise ValueError("input_ids must be integers of shape (tokens,) or (batch, tokens)")
+    if ids.dim() != 2 or ids.is_floating_point() or ids.numel() == 0:
+        what = f"{ids.dtype} {tuple(ids.shape)}"
+        raise ValueError(f"input_ids must be integers, (tokens,) or (batch, tokens), and not empty, not {what}")
     mask = given.get("attention_mask")
     if mask is None:
         _refuse_hidden_padding(model, ids)

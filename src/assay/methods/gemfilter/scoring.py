@@ -7,7 +7,6 @@ from torch import Tensor
 from torch.nn import functional
 
 RULES = ("logits", "softmax", "window")
-POOLINGS = ("avg", "max", None)
 _BLOCK = 16_384
 
 

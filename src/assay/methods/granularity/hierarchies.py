@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from assay._extras import extra
+from assay.methods._checks import whole
 
 CLUSTER_CHOICES = (2, 8, 32, 64, 128, 256, 512, 1024)
 
@@ -118,10 +119,8 @@ class LabelTree:
 
     def ancestor(self, leaf: str, level: int) -> str:
         """The node ``level`` steps up, the root when the path is shorter."""
-        if level < 0:
-            raise ValueError(f"levels count up from 0 at the leaf, not {level}")
         path = self.path(leaf)
-        return path[min(level, len(path) - 1)]
+        return path[min(whole("level", level, 0), len(path) - 1)]
 
     def images(self, labels: Iterable[str], level: int) -> set[str]:
         """The level's labels of a sample that has several."""
@@ -226,9 +225,7 @@ def k_means(embeddings: Tensor, clusters: int, *, seed: int) -> Tensor:
 
 
 def _random(n: int, classes: int, generator: torch.Generator) -> Tensor:
-    if not 1 <= classes <= n:
-        raise ValueError(f"{classes} random classes need at least as many samples, not {n}")
-    return torch.randperm(n, generator=generator) % classes
+    return torch.randperm(n, generator=generator) % whole("the number of random classes", classes, 1, n)
 
 
 def _numbered(names: Sequence[Hashable]) -> Tensor:

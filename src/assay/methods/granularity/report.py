@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from assay.methods._checks import all_finite, number, whole
+
 from .hierarchies import LabelHierarchy
 
 
@@ -68,21 +70,29 @@ def granularity_report(
     harmful are those that do it like random labels: they leave ``most_open`` of the coarse label's entropy open, or
     neighbours agree on them by less than ``least_lift`` above chance. At most ``rows`` samples, drawn with
     ``generator`` (seed 0 when None), enter the neighbour test."""
-    if neighbours < 1 or least < 1:
-        raise ValueError("neighbours and least must be at least 1")
-    if not 0 < most_open <= 1:
-        raise ValueError(f"most_open is a share of the entropy in (0, 1], not {most_open}")
+    whole("neighbours", neighbours, 1)
+    whole("least", least, 1)
+    number("most_open", most_open, above=0, most=1)
     fine, _, often = hierarchy.pairs
     sizes, coarse_sizes = (_sizes(labels) for labels in (hierarchy.fine, hierarchy.coarse))
     generator = generator or torch.Generator().manual_seed(0)
-    consistency, chance = (None, None) if embeddings is None else _agreement(
-        hierarchy, embeddings, neighbours, rows, generator
-    )  # fmt: skip
+    consistency, chance = None, None
+    if embeddings is not None:
+        consistency, chance = _agreement(hierarchy, embeddings, neighbours, rows, generator)
     found = GranularityReport(
-        hierarchy.name, hierarchy.classes, len(coarse_sizes), int(sizes.min()), float(sizes.double().median()),
-        hierarchy.purity, _conditional_entropy(fine, often),
-        _conditional_entropy(torch.zeros_like(coarse_sizes), coarse_sizes), consistency, chance, (), "",
-    )  # fmt: skip
+        name=hierarchy.name,
+        classes=hierarchy.classes,
+        coarse_classes=len(coarse_sizes),
+        smallest=int(sizes.min()),
+        median=float(sizes.double().median()),
+        purity=hierarchy.purity,
+        conditional_entropy=_conditional_entropy(fine, often),
+        coarse_entropy=_conditional_entropy(torch.zeros_like(coarse_sizes), coarse_sizes),
+        consistency=consistency,
+        chance=chance,
+        warnings=(),
+        advice="",
+    )
     warnings, advice = _judge(found, least, least_lift, most_open)
     return GranularityReport(**{**found.__dict__, "warnings": tuple(warnings), "advice": advice})
 
@@ -124,9 +134,7 @@ def _agreement(
     """How often neighbours share a fine label: as it is, and in the mean over shuffles within coarse classes."""
     if embeddings.ndim != 2 or len(embeddings) != len(hierarchy.fine):
         raise ValueError(f"embeddings are (n, dim) with n = {len(hierarchy.fine)}, not {tuple(embeddings.shape)}")
-    bad = int((~embeddings.isfinite().all(1)).sum())
-    if bad:
-        raise ValueError(f"embeddings must be finite, and {bad} of {len(embeddings)} rows are not")
+    all_finite("embeddings", embeddings)
     kept = torch.randperm(len(embeddings), generator=generator)[:rows]
     # Distances come from products, which lose them in single precision where the points lie far from the origin.
     points = embeddings[kept.to(embeddings.device)].detach().double()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,22 +11,22 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, default_collate
 
 
-class Source:
+class Source(ABC):
     """Batches of inputs with the indices of their samples, so that any labels can be put to them."""
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
+    @abstractmethod
     def batches(
         self, size: int, device: torch.device, *, generator: torch.Generator | None = None
     ) -> Iterator[tuple[Any, Tensor]]:
         """All samples once, in order, or shuffled by ``generator``; the last batch may be smaller. When shuffled, for
         training, a last sample that would be alone joins the batch before: batch normalisation needs two."""
-        raise NotImplementedError
 
+    @abstractmethod
     def few(self, device: torch.device) -> Any:
         """The inputs of the first sample or two, to see what a model does with them."""
-        raise NotImplementedError
 
     def batch_count(self, size: int) -> int:
         """How many shuffled batches there are."""
@@ -118,19 +119,18 @@ class _Indexed(Dataset[Any]):
 def source_of(data: Any, count: int | None = None) -> Source:
     """A source of inputs (n, ...), of a map-style data set, or of a data loader's data set in stored order. ``count``
     is the number of labels that come with them."""
-    if isinstance(data.dataset if isinstance(data, DataLoader) else data, IterableDataset):
+    stored = data.dataset if isinstance(data, DataLoader) else data
+    if isinstance(stored, IterableDataset) or not (hasattr(stored, "__getitem__") and hasattr(stored, "__len__")):
         raise ValueError(
-            "an iterable data set has no places to put labels to: give a tensor or a map-style data set, such as a "
-            "list of its samples"
+            "inputs are a tensor, a map-style data set (a list of samples, say) or a data loader of one, with a place "
+            f"for every label, not {type(stored).__name__}"
         )
     if isinstance(data, Tensor):
         source: Source = TensorSource(data)
     elif isinstance(data, DataLoader):
         source = DatasetSource(data.dataset, data.collate_fn, data.num_workers)
-    elif hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        source = DatasetSource(data)
     else:
-        raise ValueError(f"inputs are a tensor, a map-style data set or a data loader, not {type(data).__name__}")
+        source = DatasetSource(data)
     if count is not None and len(source) != count:
         raise ValueError(f"{len(source)} inputs come with {count} labels")
     return source

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
+from assay.methods._checks import check_fields, limits, number, one_of
 from assay.methods._models import evaluating
 from assay.probes.representation import fit_head
 from assay.training.seeds import stream
@@ -51,18 +52,15 @@ class Held(TypedDict):
 class Stage:
     """SGD with momentum: a linear warm-up over a share of the steps, then a cosine to zero."""
 
-    epochs: int = 10
-    batch: int = 128
-    rate: float = 0.05
-    momentum: float = 0.9
-    decay: float = 5e-4
-    warmup: float = 0.1
+    epochs: int = field(default=10, metadata=limits(least=1))
+    batch: int = field(default=128, metadata=limits(least=1))
+    rate: float = field(default=0.05, metadata=limits(above=0))
+    momentum: float = field(default=0.9, metadata=limits(least=0, below=1))
+    decay: float = field(default=5e-4, metadata=limits(least=0))
+    warmup: float = field(default=0.1, metadata=limits(least=0, below=1))
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 1 or self.rate <= 0:
-            raise ValueError("epochs, batch and rate must be positive")
-        if not 0 <= self.momentum < 1 or self.decay < 0 or not 0 <= self.warmup < 1:
-            raise ValueError("momentum and warmup lie in [0, 1), decay is not negative")
+        check_fields(self)
 
     def share(self, step: int, steps: int) -> float:
         """The rate at a step as a share of the stage's rate."""
@@ -123,12 +121,9 @@ class FineToCoarse:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        if self.readout not in READOUTS:
-            raise ValueError(f"the read-out is one of {', '.join(READOUTS)}, not {self.readout!r}")
-        if not self.rates or min(self.rates) <= 0:
-            raise ValueError("rates are positive multiples of the last stage's rate, one at least")
-        if self.precision not in ("float32", "bfloat16"):
-            raise ValueError(f"precision is float32 or bfloat16, not {self.precision!r}")
+        one_of("readout", self.readout, READOUTS)
+        one_of("precision", self.precision, ("float32", "bfloat16"))
+        number("the smallest of rates", min(self.rates, default=0), above=0)
 
     @property
     def last(self) -> Stage:
@@ -268,9 +263,12 @@ class FineToCoarse:
 
     @torch.no_grad()
     def _accuracy(
-        self, model: nn.Module, data: tuple[Data, Tensor], what: str,
+        self,
+        model: nn.Module,
+        data: tuple[Data, Tensor],
+        what: str,
         read: Callable[[Tensor], Tensor] = lambda out: out,
-    ) -> float:  # fmt: skip
+    ) -> float:
         """The share of samples whose class is strictly above all others: a tie is an error."""
         inputs, labels = data
         device, right = next(model.parameters()).device, 0
@@ -312,9 +310,17 @@ def _seeded(model: nn.Module, seed: int, name: str) -> Iterator[None]:
 
 
 def fine_to_coarse(
-    model: nn.Module, data: Data, fine_labels: Tensor, coarse_labels: Tensor, *, validation: tuple[Data, Tensor],
-    test: tuple[Data, Tensor], seed: int, readout: str = "finetune", **options: Any,
-) -> TransferReport:  # fmt: skip
+    model: nn.Module,
+    data: Data,
+    fine_labels: Tensor,
+    coarse_labels: Tensor,
+    *,
+    validation: tuple[Data, Tensor],
+    test: tuple[Data, Tensor],
+    seed: int,
+    readout: str = "finetune",
+    **options: Any,
+) -> TransferReport:
     """``FineToCoarse(readout=..., **options).run`` on labels that need not refine each other."""
     hierarchy = LabelHierarchy("fine labels", fine_labels.cpu(), coarse_labels.cpu())
     return FineToCoarse(readout=readout, **options).run(

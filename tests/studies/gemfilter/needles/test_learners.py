@@ -5,7 +5,8 @@ import torch
 
 pytest.importorskip("transformers", reason="the study's models need the extra llm")
 
-from assay.methods.gemfilter import GemFilter, load_model
+from assay.methods.gemfilter import GemFilter
+from assay.networks import load_model
 from assay.studies.gemfilter.needles.learners import Trial, needle_trial, prompt_of
 
 DEPTHS = (0.0, 0.5, 1.0)

@@ -9,7 +9,6 @@ from assay.methods.gemfilter.adapter.cache import (
     after_attention,
     compressible,
     side_by_side,
-    stored_bytes,
     trimmed_cache,
     trimmed_copy,
     untouched_copy,
@@ -20,7 +19,6 @@ from assay.methods.gemfilter.adapter.decoder import (
     check_layer,
     check_usable,
     sliding_window,
-    text_config,
 )
 from assay.methods.gemfilter.adapter.reading import read_layers
 
@@ -35,8 +33,6 @@ __all__ = [
     "read_layers",
     "side_by_side",
     "sliding_window",
-    "stored_bytes",
-    "text_config",
     "trimmed_cache",
     "trimmed_copy",
     "untouched_copy",

@@ -108,12 +108,6 @@ def compressible(layer: Any) -> bool:
     return isinstance(layer, _trimmed_layer())
 
 
-def stored_bytes(cache: Any) -> int:
-    """Bytes of the keys and values that a cache holds."""
-    tensors = [part for layer in cache.layers for part in (layer.keys, layer.values) if part is not None]
-    return sum(part.numel() * part.element_size() for part in tensors)
-
-
 @dataclass(frozen=True)
 class Attended:
     """A layer right after its attention ran: its place, its cache, and a way to its queries."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from assay.networks.pretrained import text_config
+
 # Attention classes whose projections are known by name; any other goes through the attention interface.
 _SEPARATE = ("LlamaAttention", "MistralAttention", "Qwen2Attention", "Qwen3Attention")
 _FUSED = ("Phi3Attention",)
@@ -24,15 +26,14 @@ class Projected:
 
 def decoder_of(model: nn.Module) -> nn.Module:
     """The stack of decoder layers inside a causal language model, or a sentence that says why there is none."""
-    config = getattr(model, "config", None)
-    if config is None or not hasattr(model, "get_decoder"):
-        raise ValueError(f"{type(model).__name__} is not a Hugging Face language model: it has no get_decoder()")
-    if getattr(config, "is_encoder_decoder", False):
-        raise ValueError(f"{type(model).__name__} is an encoder-decoder model; GemFilter needs a decoder-only one")
-    decoder = model.get_decoder()  # type: ignore[operator]
+    both = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+    decoder = model.get_decoder() if hasattr(model, "get_decoder") and not both else None  # type: ignore[operator]
     layers = getattr(decoder, "layers", None)
     if layers is None or not all(hasattr(layer, "self_attn") for layer in layers):
-        raise ValueError(f"{type(model).__name__} has no layers[i].self_attn to read queries and keys from")
+        raise ValueError(
+            f"{type(model).__name__} is not a decoder-only Hugging Face language model: queries and keys are read from "
+            "get_decoder().layers[i].self_attn"
+        )
     assert isinstance(decoder, nn.Module)
     return decoder
 
@@ -45,21 +46,17 @@ def attentions_of(model: nn.Module) -> list[nn.Module]:
 def check_usable(model: nn.Module) -> None:
     """Refuse models on which a selection would be wrong rather than slow."""
     decoder_of(model)
-    if model.training and _drops(model):
-        raise ValueError("the model is in training mode with dropout: call model.eval() first")
     places = set((getattr(model, "hf_device_map", None) or {}).values())
     places = places if len(places) > 1 else {parameter.device for parameter in model.parameters()}
-    if len(places) > 1:
-        names = ", ".join(sorted(map(str, places)))
-        raise ValueError(f"the model is spread over several devices ({names}); load it on one device")
-    if any(type(parameter.data).__name__ == "DTensor" for parameter in model.parameters()):
-        raise ValueError("the model's weights are split over several processes (tensor parallel); load it whole")
-
-
-def text_config(model: nn.Module) -> Any:
-    """The configuration of the language model, which models of text and images keep apart from their own."""
-    config: Any = model.config
-    return config.get_text_config() if hasattr(config, "get_text_config") else config
+    names = ", ".join(sorted(map(str, places)))
+    split = any(type(parameter.data).__name__ == "DTensor" for parameter in model.parameters())
+    for wrong, why in (
+        (model.training and _drops(model), "is in training mode with dropout: call model.eval() first"),
+        (len(places) > 1, f"is spread over several devices ({names}); load it on one device"),
+        (split, "has its weights split over several processes (tensor parallel); load it whole"),
+    ):
+        if wrong:
+            raise ValueError(f"the model {why}")
 
 
 def _drops(model: nn.Module) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from assay.methods.gemfilter import choose_filter_layer, load_model
-from assay.methods.gemfilter.models import Loaded
+from assay.methods.gemfilter import choose_filter_layer
+from assay.networks.pretrained import Loaded, load_model
 
 from ..learners import Row
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from assay._extras import extra
+from assay.evaluation.measure import stored_bytes
 from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV
-from assay.methods.gemfilter.adapter import stored_bytes
 from assay.methods.gemfilter.baselines import Compression, share_prefill
 from assay.methods.gemfilter.cost import Shape, cache_bytes, cost_model
 from assay.training.seeds import stream

@@ -9,8 +9,9 @@ from typing import Final, get_args
 import torch
 from torch import Tensor
 
-from assay.methods.gemfilter import GemFilter, NeedlePrompt, needle_prompt
-from assay.methods.gemfilter.models import Loaded
+from assay.evaluation.needles import NeedlePrompt, needle_prompt
+from assay.methods.gemfilter import GemFilter
+from assay.networks.pretrained import Loaded
 from assay.training.seeds import stream
 
 from ..learners import Key, Read, Row, Rule, answers, blocks_touched, distance, random_positions, read, recall

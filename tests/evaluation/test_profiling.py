@@ -6,11 +6,12 @@ import sys
 import pytest
 import torch
 
-from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV, profile
-from assay.methods.gemfilter import measure as measuring
+from assay.evaluation import measure as measuring
+from assay.evaluation import profile
+from assay.evaluation.measure import peak_counts, timed
+from assay.evaluation.profiling import run_profiled
+from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV
 from assay.methods.gemfilter.cost import Shape, cache_bytes
-from assay.methods.gemfilter.measure import peak_counts, timed
-from assay.methods.gemfilter.profiling import run_profiled
 
 GEM = GemFilter(layer=2, keep=20)
 
@@ -18,11 +19,15 @@ GEM = GemFilter(layer=2, keep=20)
 @pytest.mark.parametrize(
     ("method", "name", "kept", "cached"),
     [
-        (GEM, "gemfilter", 20, 20), (FullAttention(), "full", 60, 60), (SnapKV(20, 8), "snapkv", 20, 20),
-        (H2O(20, 8), "h2o", 20, 20), (OneRun(GEM), "one-run", 20, 20), (SnapKV(200, 8), "snapkv", 60, 60),
+        (GEM, "gemfilter", 20, 20),
+        (FullAttention(), "full", 60, 60),
+        (SnapKV(20, 8), "snapkv", 20, 20),
+        (H2O(20, 8), "h2o", 20, 20),
+        (OneRun(GEM), "one-run", 20, 20),
+        (SnapKV(200, 8), "snapkv", 60, 60),
         (SnapKV(20, 8, per_query_head=True), "snapkv", 20, 80),
     ],
-)  # fmt: skip
+)
 def test_a_run_is_counted_and_its_tokens_are_the_methods_own(llama, ids, method, name, kept, cached):
     made = run_profiled(llama, ids, method, 6)
     assert torch.equal(made.sequences, method.generate(llama, ids, max_new_tokens=6, do_sample=False))
@@ -64,7 +69,7 @@ def test_the_peak_of_a_piece_of_work_is_its_own():
         pytest.skip("this system does not let a process forget its peak")
     # In a process of its own: one that has freed much before takes the memory from there.
     code = (
-        "import torch; from assay.methods.gemfilter.measure import timed\n"
+        "import torch; from assay.evaluation.measure import timed\n"
         "for size in (2**26, 4): print(timed(lambda: torch.ones(size).sum(), 'cpu').peak_bytes)"
     )
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

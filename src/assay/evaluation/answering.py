@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.methods.gemfilter.baselines import H2O, Compression, FullAttention, OneRun, SnapKV
-from assay.methods.gemfilter.filter import GemFilter, Selection
-from assay.methods.gemfilter.models import Loaded
-from assay.methods.gemfilter.needles import NeedlePrompt, rouge1
-from assay.methods.gemfilter.profiling import Profile, run_profiled
-
-BASELINES = ("full", "snapkv", "h2o", "one-run")
+from assay.evaluation.contract import Kept, Method
+from assay.evaluation.needles import NeedlePrompt, rouge1
+from assay.evaluation.profiling import Profile, run_profiled
+from assay.networks.pretrained import Loaded
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method said, what it took, and what GemFilter kept."""
+    """What a method said, what it took, and what its first pass kept, if it has one."""
 
     text: str
     profile: Profile
-    selection: Selection | None = None
-
-
-def baseline(name: str, keep: int, chosen: GemFilter | None = None) -> Compression:
-    """A baseline by name, with the filter's budget."""
-    made: dict[str, Callable[[], Compression]] = {
-        "full": FullAttention,
-        "snapkv": lambda: SnapKV(keep, window=min(32, max(1, keep // 2))),
-        "h2o": lambda: H2O(keep, window=min(32, max(1, keep // 2))),
-    }
-    if name == "one-run":
-        if chosen is None:
-            raise ValueError("one-run needs the filter that it is the one-run of")
-        return OneRun(chosen)
-    if name not in made:
-        raise ValueError(f"the methods to compare with are {', '.join(BASELINES)}, not {name!r}")
-    return made[name]()
+    selection: Kept | None = None
 
 
 def chat_ids(loaded: Loaded, text: str, question: str, *, chat: bool = True) -> tuple[list[int], bool]:
@@ -52,7 +33,7 @@ def chat_ids(loaded: Loaded, text: str, question: str, *, chat: bool = True) -> 
     return list(tokenizer(ending, verbose=False)["input_ids"]), False
 
 
-def answer(loaded: Loaded, ids: Sequence[int], method: GemFilter | Compression, new: int = 50) -> Answer:
+def answer(loaded: Loaded, ids: Sequence[int], method: Method, new: int = 50) -> Answer:
     """One prompt, both passes measured apart."""
     made = run_profiled(loaded.model, [list(ids)], method, new)
     text = loaded.tokenizer.decode(made.sequences[0, len(ids) :], skip_special_tokens=True).strip()
@@ -60,12 +41,11 @@ def answer(loaded: Loaded, ids: Sequence[int], method: GemFilter | Compression, 
 
 
 def needle_table(
-    loaded: Loaded, prompts: Sequence[NeedlePrompt], chosen: GemFilter, names: Sequence[str], new: int = 24
+    loaded: Loaded, prompts: Sequence[NeedlePrompt], methods: Mapping[str, Method], new: int = 24
 ) -> Iterator[dict[str, Any]]:
     """One row per prompt and method: was the needle's answer given?"""
     for prompt in prompts:
-        for name in names:
-            method = chosen if name == "gemfilter" else baseline(name, chosen.keep, chosen)
+        for name, method in methods.items():
             made = answer(loaded, prompt.input_ids, method, new)
             yield {
                 "method": name,

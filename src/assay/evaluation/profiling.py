@@ -10,21 +10,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.methods.gemfilter.adapter import stored_bytes
-from assay.methods.gemfilter.baselines import Compression, OneRun
-from assay.methods.gemfilter.filter import GemFilter, Selection
-from assay.methods.gemfilter.measure import now, peak_bytes, reset_peak, timed
-from assay.methods.gemfilter.prompts import prompt_of
-
-Method = GemFilter | Compression
+from assay.evaluation.contract import Kept, Method, TwoPass
+from assay.evaluation.measure import now, peak_bytes, reset_peak, stored_bytes, timed
 
 
 @dataclass(frozen=True)
 class Profile:
     """Seconds and bytes of one method on one prompt.
 
-    ``first_pass`` reads the whole prompt: GemFilter's pass 1, or a baseline's prefill up to its first token.
-    ``second_prefill`` reads GemFilter's kept tokens again, up to the first token of the answer; baselines have none.
+    ``first_pass`` reads the whole prompt: the pass that selects, or a prefill up to its first token.
+    ``second_prefill`` reads the selected tokens again, up to the first token of the answer; a method of one pass has
+    none.
     ``token`` is the median time of the tokens after the first, 0 when there is none. Peaks are of the two passes; what
     they count differs between devices, see ``measure.peak_counts``. ``cache_bytes`` is the cache when decoding ends.
     """
@@ -50,11 +46,11 @@ class Profile:
 
 @dataclass(frozen=True)
 class Run:
-    """The tokens that a method returned, what it took, and GemFilter's selection."""
+    """The tokens that a method returned, what it took, and what it selected where it has a pass for that."""
 
     sequences: Tensor
     profile: Profile
-    selection: Selection | None = None
+    selection: Kept | None = None
 
 
 class _Streamer:
@@ -84,51 +80,43 @@ class _Streamer:
         return statistics.median(gaps) if gaps else 0.0
 
 
-def run_profiled(model: Any, inputs: Any, method: Method, new: int = 50, **kwargs: Any) -> Run:
-    """Answer one prompt greedily, both passes measured apart."""
-    prompt = prompt_of(model, inputs)
-    if prompt.batch != 1:
+def run_profiled(model: Any, input_ids: Any, method: Method, new: int = 50, **kwargs: Any) -> Run:
+    """Answer one prompt, (tokens,) or (1, tokens), greedily, both passes measured apart."""
+    device = next(model.parameters()).device
+    ids = torch.as_tensor(input_ids, device=device)
+    ids = ids[None] if ids.dim() == 1 else ids
+    if len(ids) != 1:
         raise ValueError("one prompt is measured at a time")
-    device = prompt.input_ids.device
     clock = _Streamer(device)
     options = {"max_new_tokens": new, "do_sample": False, "streamer": clock, "return_dict_in_generate": True, **kwargs}
     selection, first = None, None
-    if isinstance(method, GemFilter):
-        first = timed(lambda: method.select(model, prompt.input_ids, tokenizer=kwargs.get("tokenizer")), device)
+    if isinstance(method, TwoPass):
+        first = timed(lambda: method.select(model, ids, tokenizer=kwargs.get("tokenizer")), device)
         selection = first.made
     reset_peak(device)
     started = now(device)
-    if isinstance(method, GemFilter):
-        assert selection is not None
-        made = method.answer(model, selection, prompt, **options)
+    if isinstance(method, TwoPass):
+        made = method.answer(model, selection, ids, **options)
     else:
-        made = method.generate(model, prompt.input_ids, **options)
+        made = method.generate(model, ids, **options)
     ended, last_peak = now(device), peak_bytes(device)
-    length = prompt.input_ids.shape[1]
+    length = ids.shape[1]
     prefill = (clock.tokens[0] if clock.tokens else ended) - started
-    common = {
-        "prompt_tokens": length, "new_tokens": made.sequences.shape[1] - length, "token": clock.per_token(),
-        "cache_bytes": stored_bytes(made.past_key_values),
-    }  # fmt: skip
-    if first is not None:
-        assert selection is not None
-        profile = Profile(
-            method="gemfilter", kept_tokens=len(selection.kept()), first_pass=first.seconds, second_prefill=prefill,
-            second_pass=ended - started, first_peak=first.peak_bytes,
-            second_peak=_larger(clock.prefill_peak, last_peak), **common,
-        )  # fmt: skip
-    else:
-        assert isinstance(method, Compression)
-        profile = Profile(
-            method=method.name, kept_tokens=min(_budget(method, length), length), first_pass=prefill,
-            second_prefill=0.0, second_pass=ended - started - prefill, first_peak=clock.prefill_peak or last_peak,
-            second_peak=last_peak, **common,
-        )  # fmt: skip
+    decoding_peak = _larger(clock.prefill_peak, last_peak)
+    profile = Profile(
+        method=method.name,
+        prompt_tokens=length,
+        kept_tokens=method.budget(length) if selection is None else len(selection.kept()),
+        new_tokens=made.sequences.shape[1] - length,
+        first_pass=prefill if first is None else first.seconds,
+        second_prefill=0.0 if first is None else prefill,
+        second_pass=ended - started - (prefill if first is None else 0.0),
+        token=clock.per_token(),
+        first_peak=(clock.prefill_peak or last_peak) if first is None else first.peak_bytes,
+        second_peak=last_peak if first is None else decoding_peak,
+        cache_bytes=stored_bytes(made.past_key_values),
+    )
     return Run(made.sequences, profile, selection)
-
-
-def _budget(method: Compression, length: int) -> int:
-    return method.filter.keep if isinstance(method, OneRun) else int(getattr(method, "keep", length))
 
 
 def _larger(one: int | None, other: int | None) -> int | None:
@@ -144,7 +132,7 @@ def profile(
     layer."""
     if repeats < 1 or new < 1:
         raise ValueError("at least one round and one new token are measured")
-    if any(isinstance(method, GemFilter) and method.layer == "auto" for method in methods):
+    if any(getattr(method, "layer", None) == "auto" for method in methods):
         raise ValueError("a profile is on random tokens: resolve layer='auto' first")
     draw = torch.Generator().manual_seed(seed)
     found = []

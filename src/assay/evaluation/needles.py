@@ -12,15 +12,54 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 _INTRODUCTION = "Read this long text and answer the question at its end from what it says.\n\n"
-_PLACES = (
-    "Lisbon", "Oslo", "Nairobi", "Kyoto", "Quito", "Vienna", "Dublin", "Havana", "Riga", "Lagos", "Toronto", "Athens",
-    "Santiago", "Helsinki", "Cairo", "Geneva", "Jakarta", "Warsaw", "Denver", "Tunis",
-)  # fmt: skip
-_THINGS = (
-    "saffron", "cinnamon", "ginger", "honey", "mustard", "vanilla", "pepper", "garlic", "mint", "basil", "lemon",
-    "olive", "walnut", "almond", "cherry", "pumpkin", "coconut", "butter", "vinegar", "chocolate", "rosemary", "onion",
-    "carrot", "plum",
-)  # fmt: skip
+_PLACES = [
+    "Lisbon",
+    "Oslo",
+    "Nairobi",
+    "Kyoto",
+    "Quito",
+    "Vienna",
+    "Dublin",
+    "Havana",
+    "Riga",
+    "Lagos",
+    "Toronto",
+    "Athens",
+    "Santiago",
+    "Helsinki",
+    "Cairo",
+    "Geneva",
+    "Jakarta",
+    "Warsaw",
+    "Denver",
+    "Tunis",
+]
+_THINGS = [
+    "saffron",
+    "cinnamon",
+    "ginger",
+    "honey",
+    "mustard",
+    "vanilla",
+    "pepper",
+    "garlic",
+    "mint",
+    "basil",
+    "lemon",
+    "olive",
+    "walnut",
+    "almond",
+    "cherry",
+    "pumpkin",
+    "coconut",
+    "butter",
+    "vinegar",
+    "chocolate",
+    "rosemary",
+    "onion",
+    "carrot",
+    "plum",
+]
 _CONTEXT = "\u2400context\u2400"
 _LEAST_ROOM = 16
 
@@ -135,9 +174,7 @@ def needle_prompt(
     place = room if depth == 1 else _sentence_start(tokenizer, context, int(room * depth))
     ids = [*before, *context[:place], *hidden, *context[place:], *after]
     first = len(before) + place
-    return NeedlePrompt(
-        ids, needle, list(range(first, first + len(hidden))), [first + i for i in answer], depth, chat
-    )  # fmt: skip
+    return NeedlePrompt(ids, needle, list(range(first, first + len(hidden))), [first + i for i in answer], depth, chat)
 
 
 def needle_grid(

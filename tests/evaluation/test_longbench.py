@@ -3,8 +3,8 @@ import json
 import pytest
 import torch
 
-from assay.methods.gemfilter import FullAttention, GemFilter, SnapKV, evaluate_longbench
-from assay.methods.gemfilter.longbench import (
+from assay.evaluation import evaluate_longbench
+from assay.evaluation.longbench import (
     TASKS,
     Item,
     asked,
@@ -17,7 +17,8 @@ from assay.methods.gemfilter.longbench import (
     rouge_l,
     score,
 )
-from assay.methods.gemfilter.longbench_runner import averages
+from assay.evaluation.longbench_runner import averages
+from assay.methods.gemfilter import FullAttention, GemFilter, SnapKV
 
 
 def test_a_task_is_read_and_scored(tmp_path):
@@ -71,11 +72,15 @@ SAMPLE = {
         {"input": "Which tram went on day 4?", "context": STORY, "answers": ["tram number 4"]},
     ],
     "trec": [
-        {"input": "Question: Who is Ada?\nType:", "context": "Question: Where is Riga?\nType: city",
-         "answers": ["person"], "all_classes": ["city", "person"]},
+        {
+            "input": "Question: Who is Ada?\nType:",
+            "context": "Question: Where is Riga?\nType: city",
+            "answers": ["person"],
+            "all_classes": ["city", "person"],
+        },
     ],
     "passage_count": [{"input": "", "context": "Paragraph 1: a\nParagraph 2: a", "answers": ["1"]}],
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -9,12 +9,10 @@ from typing import Any
 
 import torch
 
-from assay.methods.gemfilter.baselines import Compression
-from assay.methods.gemfilter.evaluate import chat_ids
-from assay.methods.gemfilter.filter import GemFilter
-from assay.methods.gemfilter.layers import context_length
-from assay.methods.gemfilter.longbench import TASKS, Item, asked, cut_in_the_middle, read_prompts, read_task, score
-from assay.methods.gemfilter.models import Loaded
+from assay.evaluation.answering import chat_ids
+from assay.evaluation.contract import Method
+from assay.evaluation.longbench import TASKS, Item, asked, cut_in_the_middle, read_prompts, read_task, score
+from assay.networks.pretrained import Loaded, context_length
 
 # Room for a chat template around a prompt that was cut to the model's context.
 _TEMPLATE = 128
@@ -40,7 +38,7 @@ def evaluate_longbench(
     tokenizer: Any,
     folder: str | Path,
     tasks: Sequence[str] | None = None,
-    methods: Mapping[str, GemFilter | Compression] | None = None,
+    methods: Mapping[str, Method] | None = None,
     *,
     max_length: int | None = None,
     limit: int | None = None,
@@ -98,9 +96,9 @@ def _room(model: Any, task: str) -> int:
     return context - TASKS[task].new_tokens - _TEMPLATE
 
 
-def _scored(loaded: Loaded, item: Item, ids: list[int], method: GemFilter | Compression) -> float:
+def _scored(loaded: Loaded, item: Item, ids: list[int], method: Method) -> float:
     options: dict[str, Any] = {"max_new_tokens": TASKS[item.task].new_tokens, "do_sample": False}
-    if isinstance(method, GemFilter) and method.layer == "auto":
+    if getattr(method, "layer", None) == "auto":  # measured on prompts of this tokenizer
         options["tokenizer"] = loaded.tokenizer
     made = method.generate(loaded.model, torch.tensor([ids]), **options)
     return score(item, loaded.tokenizer.decode(made[0, len(ids) :], skip_special_tokens=True))

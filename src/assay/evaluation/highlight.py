@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from assay.methods.gemfilter.filter import Selection
+from assay.evaluation.contract import Kept
 
 _STYLE = """
 body { font: 16px/1.6 system-ui, sans-serif; color: #1c2430; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -17,7 +17,15 @@ mark { background: #ffe08a; color: #1c2430; } .cut { color: #4d5866; font-style:
 _CONTEXT = 80
 
 
-def highlighted(tokenizer: Any, ids: list[int], selection: Selection, *, answer: str = "", facts: str = "") -> str:
+def highlighted(
+    tokenizer: Any,
+    ids: list[int],
+    selection: Kept,
+    *,
+    answer: str = "",
+    facts: str = "",
+    title: str = "What was kept",
+) -> str:
     """An HTML page with the kept tokens marked; long stretches that were dropped are shortened."""
     kept = set(selection.kept())
     parts = []
@@ -32,8 +40,8 @@ def highlighted(tokenizer: Any, ids: list[int], selection: Selection, *, answer:
             parts.append(f'{escape(left)}<span class="cut"> … {hidden:,} tokens dropped … </span>{escape(right)}')
     said = f'<p class="answer">{escape(answer)}</p>' if answer else ""
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>What GemFilter kept</title>'
-        f"<style>{_STYLE}</style></head><body><h1>What GemFilter kept</h1>"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>'
+        f"{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
         f'<p class="facts">{escape(facts)}</p>{said}<div class="prompt">{"".join(parts)}</div></body></html>\n'
     )
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.methods.gemfilter import needle_grid, needle_prompt, rouge1
-from assay.methods.gemfilter.needles import SANDWICH, passcode, secret_ingredient
+from assay.evaluation import needle_grid, needle_prompt, rouge1
+from assay.evaluation.needles import SANDWICH, passcode, secret_ingredient
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(200))
 

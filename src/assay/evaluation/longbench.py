@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.methods.gemfilter.needles import rouge1
+from assay.evaluation.needles import rouge1
 
 Metric = Callable[[str, str, Sequence[str]], float]
 
@@ -54,9 +54,10 @@ _SEVERAL = (
 TASKS = {
     "narrativeqa": Task("f1", 128, _ONE_TEXT),
     "qasper": Task(
-        "f1", 128,
-        "Here is a scientific article and a question about it. Answer as briefly as you can. Write \"unanswerable\" "
-        "when the article does not say, and \"yes\" or \"no\" to a question that asks for that."
+        "f1",
+        128,
+        'Here is a scientific article and a question about it. Answer as briefly as you can. Write "unanswerable" '
+        'when the article does not say, and "yes" or "no" to a question that asks for that.'
         "\n\n{context}\n\nQuestion: {input}\nAnswer:",
     ),
     "multifieldqa_en": Task("f1", 64, _ONE_TEXT),
@@ -65,7 +66,8 @@ TASKS = {
     "musique": Task("f1", 32, _SEVERAL),
     "gov_report": Task("rouge_l", 512, "Summarise this government report on one page.\n\n{context}\n\nSummary:"),
     "qmsum": Task(
-        "rouge_l", 512,
+        "rouge_l",
+        512,
         "Here is the transcript of a meeting, and then a request. Answer it in one or more sentences."
         "\n\n{context}\n\nRequest: {input}\nAnswer:",
     ),
@@ -74,20 +76,20 @@ TASKS = {
     "triviaqa": Task(
         "f1", 32, "Answer the last question from its passage, with the answer alone.\n\n{context}\n\n{input}", True
     ),
-    "samsum": Task(
-        "rouge_l", 128, "Summarise the last dialogue in a few sentences.\n\n{context}\n\n{input}", True
-    ),
+    "samsum": Task("rouge_l", 128, "Summarise the last dialogue in a few sentences.\n\n{context}\n\n{input}", True),
     "passage_count": Task(
-        "count", 32,
+        "count",
+        32,
         "Some of these paragraphs may be the same. How many different ones are there? Answer with the number alone."
         "\n\n{context}\n\nNumber of different paragraphs:",
     ),
     "passage_retrieval_en": Task(
-        "retrieval", 32,
-        "Here are numbered paragraphs, and then a summary of one of them. Answer with \"Paragraph\" and its number."
+        "retrieval",
+        32,
+        'Here are numbered paragraphs, and then a summary of one of them. Answer with "Paragraph" and its number.'
         "\n\n{context}\n\nSummary: {input}\nAnswer:",
     ),
-}  # fmt: skip
+}
 #: The file in which the benchmark keeps its prompts.
 PROMPTS_FILE = "dataset2prompt.json"
 
@@ -195,6 +197,10 @@ def retrieval(response: str, answer: str, _: Sequence[str] = ()) -> float:
 
 
 _METRICS: dict[str, Metric] = {
-    "f1": f1, "rouge_l": rouge_l, "classification": classification, "count": count, "retrieval": retrieval,
+    "f1": f1,
+    "rouge_l": rouge_l,
+    "classification": classification,
+    "count": count,
+    "retrieval": retrieval,
     "rouge_1": lambda response, answer, _: rouge1(answer, response),
-}  # fmt: skip
+}

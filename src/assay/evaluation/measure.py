@@ -1,4 +1,4 @@
-"""Seconds and peak memory of a piece of work, on whatever device it runs."""
+"""Seconds and peak memory of a piece of work, on whatever device it runs, and the bytes of a cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -67,6 +67,12 @@ def peak_counts(device: torch.device | str) -> str:
     if _reset_process_peak():
         return "the whole process"
     return "the whole process since it started" if _peak_since_start() is not None else "not measured here"
+
+
+def stored_bytes(cache: Any) -> int:
+    """Bytes of the keys and values that a cache holds."""
+    tensors = [part for layer in cache.layers for part in (layer.keys, layer.values) if part is not None]
+    return sum(part.numel() * part.element_size() for part in tensors)
 
 
 def _reset_process_peak() -> bool:

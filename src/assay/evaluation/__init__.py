@@ -1,0 +1,41 @@
+"""Harnesses that several parts use: needle prompts, LongBench, profiles, pictures of what was kept.
+
+No module here knows a method: a harness takes methods as arguments, and asks of them what ``contract`` says. Methods
+may use what is here, as the choice of GemFilter's layer uses needle prompts. Names are imported when asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from assay._lazy import offer
+
+if TYPE_CHECKING:
+    from .answering import Answer, answer, chat_ids, needle_table
+    from .contract import Method, TwoPass
+    from .highlight import highlighted
+    from .longbench_runner import TaskScore, evaluate_longbench
+    from .measure import Timed, timed
+    from .needles import Needle, NeedlePrompt, needle_grid, needle_prompt, rouge1
+    from .profiling import Profile, profile
+
+__all__ = [
+    "Answer",
+    "Method",
+    "Needle",
+    "NeedlePrompt",
+    "Profile",
+    "TaskScore",
+    "Timed",
+    "TwoPass",
+    "answer",
+    "chat_ids",
+    "evaluate_longbench",
+    "highlighted",
+    "needle_grid",
+    "needle_prompt",
+    "needle_table",
+    "profile",
+    "rouge1",
+    "timed",
+]
+
+offer(__name__)

@@ -1,0 +1,137 @@
+"""GemFilter beside its baselines, by name and with one budget, and a question that all of them answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from assay.evaluation.answering import Answer, answer, chat_ids
+from assay.evaluation.contract import Method
+from assay.evaluation.measure import peak_counts
+from assay.methods._checks import one_of
+from assay.methods.gemfilter.baselines import H2O, FullAttention, OneRun, SnapKV
+from assay.methods.gemfilter.filter import GemFilter, Selection
+from assay.methods.gemfilter.layers import choose_filter_layer, measured_length
+from assay.networks.pretrained import Loaded, context_length
+
+METHODS = ("full", "snapkv", "h2o", "one-run", "gemfilter")
+_KEEP_ONE_IN = 8
+
+Tell = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    """Nobody wants to hear how far the work is."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Which methods, and the filter whose budget they share.
+
+    Without ``keep`` an eighth of a prompt stays. ``layer="auto"`` measures the layer on needle prompts of about the
+    prompt's length, and the rule with it unless one is named.
+    """
+
+    methods: Sequence[str] = ("full", "gemfilter")
+    keep: int | None = None
+    layer: int | Literal["auto"] = "auto"
+    rule: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.methods:
+            one_of("a method", name, METHODS)
+        self._wanted(1 if self.keep is None else self.keep)
+
+    def _wanted(self, keep: int) -> GemFilter:
+        """The filter that was asked for, at layer 0 where one is to be measured."""
+        layer = 0 if self.layer == "auto" else self.layer
+        return GemFilter(layer=layer, keep=keep, rule=self.rule or "logits")  # type: ignore[arg-type]
+
+    def budget(self, length: int) -> int:
+        """Tokens that stay of a prompt of ``length``."""
+        return max(1, length // _KEEP_ONE_IN) if self.keep is None else self.keep
+
+    def filter(self, loaded: Loaded, length: int, tell: Tell = _silent) -> GemFilter:
+        """The filter for prompts of ``length`` tokens; of a measured layer ``tell`` hears how far it can be trusted."""
+        wanted = self._wanted(keep := self.budget(length))
+        if self.layer != "auto" or not {"gemfilter", "one-run"} & set(self.methods):
+            return wanted
+        if length <= keep:
+            tell(f"the prompt's {length} tokens all fit into a budget of {keep}: nothing is filtered")
+            return wanted
+        choice = choose_filter_layer(
+            loaded.model,
+            loaded.tokenizer,
+            keep=keep,
+            rules=("logits", "window") if self.rule is None else (self.rule,),
+            base=wanted,
+            length=measured_length(loaded.model, length),
+            progress=lambda text: tell(f"measuring the layer: {text}"),
+        )
+        tell(choice.sentence())
+        return choice.filter()
+
+    def made(self, chosen: GemFilter) -> dict[str, Method]:
+        """The methods by name, with the filter's budget."""
+        recent = min(32, max(1, chosen.keep // 2))
+        known: dict[str, Callable[[], Method]] = {
+            "full": FullAttention,
+            "snapkv": lambda: SnapKV(chosen.keep, window=recent),
+            "h2o": lambda: H2O(chosen.keep, window=recent),
+            "one-run": lambda: OneRun(chosen),
+            "gemfilter": lambda: chosen,
+        }
+        return {name: known[name]() for name in self.methods}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the methods said to one question, what it took, and what the filter kept of the prompt."""
+
+    chosen: GemFilter
+    ids: list[int]
+    chat: bool
+    answers: dict[str, Answer]
+    peak_counts: str
+
+    @property
+    def selection(self) -> Selection | None:
+        """What GemFilter kept, None where it was not asked."""
+        found = self.answers["gemfilter"].selection if "gemfilter" in self.answers else None
+        assert found is None or isinstance(found, Selection)
+        return found
+
+    def facts(self) -> str:
+        """How much was kept, and by which layer, for a person to read."""
+        if self.selection is None or self.selection.scores is None:
+            return f"all {len(self.ids):,} tokens, since they fit: nothing was chosen"
+        kept = len(self.selection.kept())
+        return f"{kept:,} of {len(self.ids):,} tokens, chosen by layer {self.chosen.layer} with '{self.chosen.rule}'"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per method: its answer, times, memory and tokens."""
+        counted = {"peak_counts": self.peak_counts}
+        return [
+            {**vars(made.profile), "peak_bytes": made.profile.peak_bytes, "text": made.text, **counted}
+            for made in self.answers.values()
+        ]
+
+
+def ask(
+    loaded: Loaded,
+    comparison: Comparison,
+    text: str,
+    question: str = "",
+    *,
+    new: int = 50,
+    chat: bool = True,
+    tell: Tell = _silent,
+) -> Answered:
+    """Every method's answer to a question about a long text, ``new`` tokens at most."""
+    ids, templated = chat_ids(loaded, text, question, chat=chat)
+    if len(ids) > (most := context_length(loaded.model, len(ids))):
+        tell(f"the prompt's {len(ids):,} tokens exceed the {most:,} that the model was trained for")
+    chosen = comparison.filter(loaded, len(ids), tell)
+    answers = {name: answer(loaded, ids, method, new) for name, method in comparison.made(chosen).items()}
+    return Answered(chosen, ids, templated, answers, peak_counts(loaded.model.device))

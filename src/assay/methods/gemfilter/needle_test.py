@@ -1,0 +1,82 @@
+"""Needle in a haystack over lengths and depths: which method answers, and which layer finds the needle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.evaluation.answering import needle_table
+from assay.evaluation.needles import NEEDLES, NeedlePrompt, needle_grid
+from assay.methods._checks import check_fields, limits, one_of
+from assay.methods.gemfilter.comparing import Comparison, Tell, _silent
+from assay.methods.gemfilter.layers import LayerScan, layer_scan
+from assay.networks.pretrained import Loaded
+
+
+@dataclass(frozen=True)
+class NeedleReport:
+    """A row per prompt and method, and per length what every layer would have kept, with the budget it was given."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    scans: dict[int, LayerScan] = field(default_factory=dict)
+    budgets: dict[int, int] = field(default_factory=dict)
+    chat: list[bool] = field(default_factory=list)
+
+    @property
+    def templated(self) -> bool:
+        """Whether the prompts were in the model's chat template."""
+        return any(self.chat)
+
+    def share(self, method: str, length: int) -> tuple[int, int]:
+        """Right answers of a method at a length, and prompts."""
+        right = [row["right"] for row in self.rows if (row["method"], row["length"]) == (method, length)]
+        return sum(right), len(right)
+
+
+@dataclass(frozen=True)
+class NeedleTest:
+    """Prompts of every length at evenly spaced depths, for the methods of a comparison. With ``scan`` every layer is
+    scanned under every rule as well, one forward pass a prompt."""
+
+    comparison: Comparison
+    lengths: Sequence[int]
+    depths: int = field(default=5, metadata=limits(least=1))
+    prompts: int = field(default=1, metadata=limits(least=1))
+    needle: str = "ingredient"
+    haystack: str | None = None
+    seed: int = 0
+    chat: bool = True
+    scan: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        one_of("needle", self.needle, NEEDLES)
+        if not (self.comparison.methods or self.scan):
+            raise ValueError("a needle test needs at least one method, or a scan of the layers")
+
+    def run(self, loaded: Loaded, tell: Tell = _silent) -> NeedleReport:
+        """Lengths one after the other; ``tell`` hears every answer."""
+        report = NeedleReport()
+        places = [0.5] if self.depths == 1 else [i / (self.depths - 1) for i in range(self.depths)]
+        options: dict[str, Any] = {"seed": self.seed, "haystack": self.haystack, "chat": self.chat}
+        for size in self.lengths:
+            keep = report.budgets[size] = self.comparison.budget(size)
+            chosen = self.comparison.filter(loaded, size, tell)
+            grid = list(needle_grid(loaded.tokenizer, [size], places, self.prompts, needle=self.needle, **options))
+            report.chat.append(grid[0].chat)
+            if self.scan:
+                scan = layer_scan(loaded.model, grid, keep=keep, progress=lambda text: tell(f"scan: {text}"))
+                report.scans[size] = scan
+                tell(f"{size} tokens: {scan.sentence()}")
+            report.rows.extend(self._rows(loaded, grid, chosen, tell))
+        return report
+
+    def _rows(self, loaded: Loaded, grid: Sequence[NeedlePrompt], chosen: Any, tell: Tell) -> list[dict[str, Any]]:
+        rows = []
+        for row in needle_table(loaded, grid, self.comparison.made(chosen)):
+            used = {"layer": chosen.layer, "rule": chosen.rule} if row["method"] in ("gemfilter", "one-run") else {}
+            rows.append({**row, "keep": chosen.keep, **used})
+            mark = "right" if row["right"] else "wrong"
+            tell(f"{row['method']} at {row['length']} tokens, depth {row['depth']:.2f}: {mark}")
+        return rows

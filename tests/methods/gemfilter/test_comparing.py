@@ -1,0 +1,67 @@
+"""What the commands do, from Python: one question to several methods, and a needle test."""
+
+import pytest
+
+from assay.methods.gemfilter.comparing import METHODS, Comparison, ask
+from assay.methods.gemfilter.needle_test import NeedleTest
+from assay.networks import load_model
+
+TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(20))
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return load_model(str(folder))
+
+
+def test_a_question_is_answered_by_every_method(loaded):
+    said = []
+    made = ask(loaded, Comparison(METHODS, keep=40, layer=1), TEXT, "What is sentence number?", new=3, tell=said.append)
+    assert list(made.answers) == list(METHODS)
+    assert [row["kept_tokens"] for row in made.rows()] == [len(made.ids), 40, 40, 40, 40]
+    assert made.facts() == f"40 of {len(made.ids)} tokens, chosen by layer 1 with 'logits'"
+    assert len(made.selection.kept()) == 40
+    assert said == []
+
+
+def test_a_prompt_that_fits_is_not_filtered(loaded):
+    said = []
+    made = ask(loaded, Comparison(("gemfilter",), keep=500), TEXT, new=1, tell=said.append)
+    assert "all fit into a budget of 500: nothing is filtered" in said[0]
+    assert made.facts().startswith(f"all {len(made.ids)} tokens")
+    assert ask(loaded, Comparison(("full",), keep=9), TEXT, new=1).selection is None
+
+
+def test_a_needle_test_has_rows_shares_and_scans(loaded):
+    said = []
+    test = NeedleTest(Comparison(("full", "gemfilter"), layer=1), [150, 200], depths=2, haystack=TEXT, scan=True)
+    made = test.run(loaded, said.append)
+    assert made.budgets == {150: 18, 200: 25}
+    assert [(row["length"], row["method"], row["depth"]) for row in made.rows[:3]] == [
+        (150, "full", 0.0),
+        (150, "gemfilter", 0.0),
+        (150, "full", 1.0),
+    ]
+    assert made.share("full", 150)[1] == 2
+    assert list(made.scans) == [150, 200]
+    assert set(made.scans[150].summary()) == {"rule", "stages", "recall"}
+    assert any("in layers 0 to" in sentence for sentence in said)
+    assert made.templated is False
+
+
+def test_words_that_mean_nothing_are_refused_without_a_model():
+    for words, sentence in (
+        ({"methods": ("magic",)}, "a method must be one of full, snapkv, h2o, one-run, gemfilter, not 'magic'"),
+        ({"keep": 0}, "keep must be at least 1, not 0"),
+        ({"rule": "best"}, "rule must be one of"),
+        ({"layer": -1}, "layer must be at least 0"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            Comparison(**words)
+    for name in ("depths", "prompts"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
+            NeedleTest(Comparison(), [100], **{name: 0})
+    with pytest.raises(ValueError, match="at least one method, or a scan"):
+        NeedleTest(Comparison(()), [100])
+    with pytest.raises(ValueError, match="needle must be one of ingredient, passcode, sandwich, not 'gold'"):
+        NeedleTest(Comparison(), [100], needle="gold")
