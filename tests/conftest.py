@@ -27,8 +27,11 @@ def folder(tmp_path_factory):
     words = Tokenizer(models.WordLevel(unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n|\.| ?[^\s.]+| "), "isolated")
     words.decoder = decoders.Fuse()
-    extra = [f"{TEXT} The secret ingredient of the soup served in {place} is {thing}. What is\n served in {place}?"
-             for place in _PLACES for thing in _THINGS]  # fmt: skip
+    extra = [
+        f"{TEXT} The secret ingredient of the soup served in {place} is {thing}. What is\n served in {place}?"
+        for place in _PLACES
+        for thing in _THINGS
+    ]
     extra.append("Read this long text and answer the question at its end from what it says.\n\nQuestion: \nAnswer:")
     words.train_from_iterator(extra, trainers.WordLevelTrainer(special_tokens=["<unk>", "<bos>", "<eos>"]))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<eos>")
@@ -36,9 +39,17 @@ def folder(tmp_path_factory):
     tokenizer.save_pretrained(place)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=2,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=2,
+    )
     transformers.LlamaForCausalLM(config).save_pretrained(place)
     (place / "text.txt").write_text(TEXT)
     return place

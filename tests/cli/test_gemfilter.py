@@ -19,10 +19,26 @@ def assay(*words, cwd=None):
 def test_one_prompt_with_baselines_a_page_and_the_kept_text(folder, tmp_path):
     page = tmp_path / "kept.html"
     done = assay(
-        "gemfilter", "--model", folder, "--prompt-file", folder / "text.txt", "--question", "What is sentence number?",
-        "--keep", 40, "--layer", 1, "--compare", "full,snapkv,h2o,one-run", "--new", 4, "--show", "--page", page,
+        "gemfilter",
+        "--model",
+        folder,
+        "--prompt-file",
+        folder / "text.txt",
+        "--question",
+        "What is sentence number?",
+        "--keep",
+        40,
+        "--layer",
+        1,
+        "--compare",
+        "full,snapkv,h2o,one-run",
+        "--new",
+        4,
+        "--show",
+        "--page",
+        page,
         "--json",
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert [row["method"] for row in made["answers"]] == ["gemfilter", "full", "snapkv", "h2o", "one-run"]
@@ -41,9 +57,20 @@ def test_one_prompt_with_baselines_a_page_and_the_kept_text(folder, tmp_path):
 
 def test_the_table_says_what_was_measured(folder):
     done = assay(
-        "gemfilter", "--model", folder, "--prompt-file", folder / "text.txt", "--keep", 40, "--layer", 1, "--new", 2,
-        "--compare", "snapkv",
-    )  # fmt: skip
+        "gemfilter",
+        "--model",
+        folder,
+        "--prompt-file",
+        folder / "text.txt",
+        "--keep",
+        40,
+        "--layer",
+        1,
+        "--new",
+        2,
+        "--compare",
+        "snapkv",
+    )
     assert done.returncode == 0, done.stderr
     for words in ("prompt s", "answer s", "ms a token", "cache MiB", "peak GiB", "peak memory: the whole process"):
         assert words in done.stdout, words
@@ -53,13 +80,31 @@ def test_the_table_says_what_was_measured(folder):
 
 def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
     done = assay(
-        "needle", "--model", folder, "--lengths", 150, "--depths", 2, "--methods", "full,gemfilter", "--layer", 1,
-        "--haystack", folder / "text.txt", "--out", tmp_path / "map.svg", "--json",
-    )  # fmt: skip
+        "needle",
+        "--model",
+        folder,
+        "--lengths",
+        150,
+        "--depths",
+        2,
+        "--methods",
+        "full,gemfilter",
+        "--layer",
+        1,
+        "--haystack",
+        folder / "text.txt",
+        "--out",
+        tmp_path / "map.svg",
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
     assert [(row["method"], row["depth"]) for row in rows] == [
-        ("full", 0.0), ("gemfilter", 0.0), ("full", 1.0), ("gemfilter", 1.0)]  # fmt: skip
+        ("full", 0.0),
+        ("gemfilter", 0.0),
+        ("full", 1.0),
+        ("gemfilter", 1.0),
+    ]
     assert {row["length"] for row in rows} == {150}
     assert {row["keep"] for row in rows} == {18}
     assert (tmp_path / "map.svg").read_text().startswith("<svg")
@@ -67,9 +112,25 @@ def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
 
 def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
     done = assay(
-        "needle", "--model", folder, "--lengths", "150,200", "--depths", 3, "--methods", "", "--keep", 24,
-        "--haystack", folder / "text.txt", "--layers", tmp_path / "layers.svg", "--layer", 1, "--json",
-    )  # fmt: skip
+        "needle",
+        "--model",
+        folder,
+        "--lengths",
+        "150,200",
+        "--depths",
+        3,
+        "--methods",
+        "",
+        "--keep",
+        24,
+        "--haystack",
+        folder / "text.txt",
+        "--layers",
+        tmp_path / "layers.svg",
+        "--layer",
+        1,
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert made["rows"] == []

@@ -72,11 +72,15 @@ SAMPLE = {
         {"input": "Which tram went on day 4?", "context": STORY, "answers": ["tram number 4"]},
     ],
     "trec": [
-        {"input": "Question: Who is Ada?\nType:", "context": "Question: Where is Riga?\nType: city",
-         "answers": ["person"], "all_classes": ["city", "person"]},
+        {
+            "input": "Question: Who is Ada?\nType:",
+            "context": "Question: Where is Riga?\nType: city",
+            "answers": ["person"],
+            "all_classes": ["city", "person"],
+        },
     ],
     "passage_count": [{"input": "", "context": "Paragraph 1: a\nParagraph 2: a", "answers": ["1"]}],
-}  # fmt: skip
+}
 
 
 @pytest.fixture

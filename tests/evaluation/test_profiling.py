@@ -19,11 +19,15 @@ GEM = GemFilter(layer=2, keep=20)
 @pytest.mark.parametrize(
     ("method", "name", "kept", "cached"),
     [
-        (GEM, "gemfilter", 20, 20), (FullAttention(), "full", 60, 60), (SnapKV(20, 8), "snapkv", 20, 20),
-        (H2O(20, 8), "h2o", 20, 20), (OneRun(GEM), "one-run", 20, 20), (SnapKV(200, 8), "snapkv", 60, 60),
+        (GEM, "gemfilter", 20, 20),
+        (FullAttention(), "full", 60, 60),
+        (SnapKV(20, 8), "snapkv", 20, 20),
+        (H2O(20, 8), "h2o", 20, 20),
+        (OneRun(GEM), "one-run", 20, 20),
+        (SnapKV(200, 8), "snapkv", 60, 60),
         (SnapKV(20, 8, per_query_head=True), "snapkv", 20, 80),
     ],
-)  # fmt: skip
+)
 def test_a_run_is_counted_and_its_tokens_are_the_methods_own(llama, ids, method, name, kept, cached):
     made = run_profiled(llama, ids, method, 6)
     assert torch.equal(made.sequences, method.generate(llama, ids, max_new_tokens=6, do_sample=False))

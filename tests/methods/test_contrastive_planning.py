@@ -116,8 +116,9 @@ def brute_force_floor(rates, negatives):
     for active in itertools.product((0, 1), repeat=len(rates)):
         weight = np.prod([q if a else 1 - q for q, a in zip(rates, active, strict=True)])
         p = np.prod([q / 2 for q, a in zip(rates, active, strict=True) if a])
-        total += weight * sum(math.comb(negatives, n) * p**n * (1 - p) ** (negatives - n) * math.log(1 + n)
-                              for n in range(negatives + 1))  # fmt: skip
+        total += weight * sum(
+            math.comb(negatives, n) * p**n * (1 - p) ** (negatives - n) * math.log(1 + n) for n in range(negatives + 1)
+        )
     return total
 
 

@@ -108,8 +108,9 @@ def test_clipping_bounds_the_applied_gradient():
     model = network()
     before = [p.detach().clone() for p in model.parameters()]
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    report = Fomaml(0.3, 1, clip=0.01).step(model, [task()], functional.cross_entropy, optimizer,
-                                            generator=torch.Generator())  # fmt: skip
+    report = Fomaml(0.3, 1, clip=0.01).step(
+        model, [task()], functional.cross_entropy, optimizer, generator=torch.Generator()
+    )
     moved = torch.stack([(a - b.detach()).norm() for a, b in zip(before, model.parameters(), strict=True)]).norm()
     assert report.gradient_norm > 0.01
     assert float(moved) == pytest.approx(0.01, rel=1e-3)
@@ -153,8 +154,9 @@ def test_running_statistics_and_modes_are_left_alone(statistics, order):
     modes = [module.training for module in model.modules()]
     method = Fomaml(0.1, 2, statistics=statistics, order=order)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    reports = [method.step(model, [task()], functional.cross_entropy, optimizer, generator=torch.Generator())
-               for _ in range(2)]  # fmt: skip
+    reports = [
+        method.step(model, [task()], functional.cross_entropy, optimizer, generator=torch.Generator()) for _ in range(2)
+    ]
     assert all(torch.equal(value, buffers[name]) for name, value in model.named_buffers())
     assert [module.training for module in model.modules()] == modes
     assert reports[0].loss != reports[1].loss
@@ -190,9 +192,16 @@ def test_modes_come_back_after_an_error():
 def test_training_lowers_the_loss_and_is_reproducible():
     def run(**options):
         model = network()
-        return fomaml(model, lambda g: task(int(torch.randint(5, (1,), generator=g)), split=False),
-                      functional.cross_entropy, torch.optim.Adam(model.parameters(), lr=0.02), steps=40, seed=3,
-                      inner_lr=0.5, **options)  # fmt: skip
+        return fomaml(
+            model,
+            lambda g: task(int(torch.randint(5, (1,), generator=g)), split=False),
+            functional.cross_entropy,
+            torch.optim.Adam(model.parameters(), lr=0.02),
+            steps=40,
+            seed=3,
+            inner_lr=0.5,
+            **options,
+        )
 
     first, again = run(), run()
     assert [step.loss for step in first] == [step.loss for step in again]
@@ -221,8 +230,13 @@ def test_tokenised_text_and_objects_with_logits():
     one = Task(inputs, torch.tensor([0, 1] * 4))
     model = Reader()
     method = Fomaml(0.1, 2)
-    report = method.step(model, [one], lambda out, y: functional.cross_entropy(out.logits, y),
-                         torch.optim.SGD(model.parameters(), lr=0.1), generator=g)  # fmt: skip
+    report = method.step(
+        model,
+        [one],
+        lambda out, y: functional.cross_entropy(out.logits, y),
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        generator=g,
+    )
     assert report.gradient_norm > 0
 
 
@@ -287,8 +301,9 @@ def test_bad_models_and_losses_are_refused():
         Fomaml(0.1, inner_params=("head",)).inner().adapting(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(FloatingPointError, match="outer step 7"):
-        Fomaml(0.1).step(model, [task()], lambda out, y: out.sum() * float("nan"), optimizer,
-                         generator=torch.Generator(), step=7)  # fmt: skip
+        Fomaml(0.1).step(
+            model, [task()], lambda out, y: out.sum() * float("nan"), optimizer, generator=torch.Generator(), step=7
+        )
     model.requires_grad_(False)
     with pytest.raises(ValueError, match="no trainable parameters"):
         Fomaml(0.1).inner().adapt(model, task(), functional.cross_entropy)
@@ -308,8 +323,13 @@ def test_parameters_that_the_optimiser_does_not_own_neither_accumulate_nor_count
         results.append(torch.cat([model[2].weight.grad.flatten(), model[2].bias.grad]).norm())
     assert float(results[1]) == pytest.approx(0.01, rel=1e-3)
     with pytest.raises(ValueError, match="optimiser owns none"):
-        Fomaml(0.3).step(model, [one], functional.cross_entropy, torch.optim.SGD(network().parameters(), lr=0.1),
-                         generator=torch.Generator())  # fmt: skip
+        Fomaml(0.3).step(
+            model,
+            [one],
+            functional.cross_entropy,
+            torch.optim.SGD(network().parameters(), lr=0.1),
+            generator=torch.Generator(),
+        )
 
 
 def test_a_step_without_tasks_is_refused_before_anything_moves():

@@ -98,8 +98,10 @@ class Conv1D(nn.Module):
 
 @pytest.mark.parametrize("granularity", ["neuron", "weight"])
 def test_gpt2s_layers_are_masked_like_the_linear_layers_that_they_are(granularity: Any) -> None:
-    theirs, ours = filled(nn.Sequential(Conv1D(7, 6), nn.Tanh(), Conv1D(5, 7))), filled(nn.Sequential(
-        nn.Linear(6, 7), nn.Tanh(), nn.Linear(7, 5)))  # fmt: skip
+    theirs, ours = (
+        filled(nn.Sequential(Conv1D(7, 6), nn.Tanh(), Conv1D(5, 7))),
+        filled(nn.Sequential(nn.Linear(6, 7), nn.Tanh(), nn.Linear(7, 5))),
+    )
     with torch.no_grad():
         for place in (0, 2):
             ours[place].weight.copy_(theirs[place].weight.T)

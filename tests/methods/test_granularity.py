@@ -22,10 +22,14 @@ from assay.methods.granularity import (
     tree_level,
 )
 
-TREE = LabelTree.from_paths([
-    ("tabby", "cat", "mammal", "animal"), ("siamese", "cat", "mammal", "animal"), ("beagle", "dog", "mammal", "animal"),
-    ("robin", "bird", "animal"),
-])  # fmt: skip
+TREE = LabelTree.from_paths(
+    [
+        ("tabby", "cat", "mammal", "animal"),
+        ("siamese", "cat", "mammal", "animal"),
+        ("beagle", "dog", "mammal", "animal"),
+        ("robin", "bird", "animal"),
+    ]
+)
 LEAVES = ["tabby", "siamese", "beagle", "robin", "tabby"]
 
 

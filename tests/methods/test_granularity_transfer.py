@@ -180,9 +180,14 @@ def test_labels_may_be_of_any_integer_type():
         small_model(), inputs, hierarchy.fine, hierarchy.coarse, validation=validation, test=test, **given
     )
     narrow = fine_to_coarse(
-        small_model(), inputs, hierarchy.fine.to(torch.uint8), hierarchy.coarse.bool(), **given,
-        validation=(validation[0], validation[1].bool()), test=(test[0], test[1].to(torch.uint8)),
-    )  # fmt: skip
+        small_model(),
+        inputs,
+        hierarchy.fine.to(torch.uint8),
+        hierarchy.coarse.bool(),
+        **given,
+        validation=(validation[0], validation[1].bool()),
+        test=(test[0], test[1].to(torch.uint8)),
+    )
     assert narrow == wide
 
 
@@ -226,9 +231,7 @@ def test_inputs_that_are_not_numbers_are_no_mistakes_of_the_model(readout):
 
 def normalised_model(dropout: float = 0.0) -> nn.Module:
     torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(dropout), nn.Linear(16, 2)
-    )  # fmt: skip
+    return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(dropout), nn.Linear(16, 2))
 
 
 def test_every_module_keeps_its_mode():

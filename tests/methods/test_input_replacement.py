@@ -85,9 +85,13 @@ def test_without_an_interior_minimum_none_is_reported(losses, reason):
 
 @pytest.mark.parametrize(
     ("sizes", "losses", "message"),
-    [([1, 2], [1, 2], "at least 3 sizes"), ([1, 3, 2], [3, 1, 2], "grow"), ([1, 2, 3], [3, 1], "one loss"),
-     ([1, 2, 3], [3, math.nan, 2], "finite")],
-)  # fmt: skip
+    [
+        ([1, 2], [1, 2], "at least 3 sizes"),
+        ([1, 3, 2], [3, 1, 2], "grow"),
+        ([1, 2, 3], [3, 1], "one loss"),
+        ([1, 2, 3], [3, math.nan, 2], "finite"),
+    ],
+)
 def test_u_curves_that_cannot_be_read_are_refused(sizes, losses, message):
     with pytest.raises(ValueError, match=message):
         first_local_minimum(sizes, losses)
@@ -156,11 +160,14 @@ def test_size_curve_reports_every_seed():
 
 def test_networks_with_batch_normalisation_are_welcome():
     data = clouds(n=240, dim=64)
-    shaped = {name: getattr(data, name).unflatten(1, (1, 8, 8)) for name in
-              ("inputs", "test_inputs", "injected", "injected_test")}  # fmt: skip
+    shaped = {
+        name: getattr(data, name).unflatten(1, (1, 8, 8))
+        for name in ("inputs", "test_inputs", "injected", "injected_test")
+    }
     quick = replace(QUICK, teacher_steps=2, student_steps=2)
-    report = quick.run(lambda m: ResNet(m, classes=3, channels=1), replace(data, **shaped),
-                       teacher_size=1, student_size=2, seeds=[0])  # fmt: skip
+    report = quick.run(
+        lambda m: ResNet(m, classes=3, channels=1), replace(data, **shaped), teacher_size=1, student_size=2, seeds=[0]
+    )
     assert report.curves[1].original.isfinite().all()
 
 
@@ -178,9 +185,17 @@ def test_looking_at_a_model_leaves_the_mode_of_every_module():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("fractions", (0.0,)), ("fractions", (0.5, 1.0)), ("fractions", ()), ("confidence_weight", -1.0), ("batch", 0),
-     ("regularizer_weight", -0.1), ("learning_rate", 0.0), ("student_steps", 0)],
-)  # fmt: skip
+    [
+        ("fractions", (0.0,)),
+        ("fractions", (0.5, 1.0)),
+        ("fractions", ()),
+        ("confidence_weight", -1.0),
+        ("batch", 0),
+        ("regularizer_weight", -0.1),
+        ("learning_rate", 0.0),
+        ("student_steps", 0),
+    ],
+)
 def test_bad_hyper_parameters_are_refused(field, value):
     with pytest.raises(ValueError, match=rf"{field}.* (lie|be positive|be at least)"):
         InputReplacement(**{field: value})

@@ -26,9 +26,13 @@ def audited(noise_energy):
     start = 1e-3 * SEEDS.normal("filters", 8, 300)[0]
     audit = SplitAudit(Fomaml(0.5, 5, tasks_per_step=6), steps=40, test_tasks=10)
     return audit.run(
-        lambda: TwoLayerCNN(start, 0.5), lambda model: torch.optim.SGD(model.parameters(), lr=0.5), tasks_of(observed),
-        tasks_of(unseen), lambda f, y: theory.loss(y * f).mean(), seed=0,
-    )  # fmt: skip
+        lambda: TwoLayerCNN(start, 0.5),
+        lambda model: torch.optim.SGD(model.parameters(), lr=0.5),
+        tasks_of(observed),
+        tasks_of(unseen),
+        lambda f, y: theory.loss(y * f).mean(),
+        seed=0,
+    )
 
 
 def test_strong_noise_is_memorised_without_a_split():
@@ -64,9 +68,13 @@ def test_both_ways_must_start_from_the_same_weights():
     model = TwoLayerCNN(0.1 * SEEDS.normal("filters", 8, 60)[0], 0.5)
     with pytest.raises(ValueError, match="untrained model anew"):
         SplitAudit(Fomaml(0.5, 1, tasks_per_step=2), steps=2, test_tasks=2).run(
-            lambda: model, lambda model: torch.optim.SGD(model.parameters(), lr=0.5), tasks, tasks,
-            lambda f, y: theory.loss(y * f).mean(), seed=0,
-        )  # fmt: skip
+            lambda: model,
+            lambda model: torch.optim.SGD(model.parameters(), lr=0.5),
+            tasks,
+            tasks,
+            lambda f, y: theory.loss(y * f).mean(),
+            seed=0,
+        )
 
 
 def test_memorisation_needs_a_small_loss_a_clear_amplification_and_a_cost():
@@ -75,6 +83,9 @@ def test_memorisation_needs_a_small_loss_a_clear_amplification_and_a_cost():
     assert AuditReport(row, worse).memorises
     same, noisy = (0.0, 0.1, 0.21), (3.0, 0.0, 0.0)
     for change in (
-        dict(meta_train_loss=0.5), dict(adapted_accuracy=0.89), dict(amplifications=same), dict(amplifications=noisy),
-    ):  # fmt: skip
+        dict(meta_train_loss=0.5),
+        dict(adapted_accuracy=0.89),
+        dict(amplifications=same),
+        dict(amplifications=noisy),
+    ):
         assert not AuditReport(row, replace(worse, **change)).memorises

@@ -260,9 +260,12 @@ READ = {
     "Electra": ("ElectraConfig", "ElectraModel", SMALL | dict(intermediate_size=32, embedding_size=8)),
     "ElectraLM": ("ElectraConfig", "ElectraForMaskedLM", SMALL | dict(intermediate_size=32, embedding_size=8)),
     "GPT": ("OpenAIGPTConfig", "OpenAIGPTLMHeadModel", dict(vocab_size=30, n_embd=DIM, n_head=HEADS, n_layer=2)),
-    "XGLM": ("XGLMConfig", "XGLMModel", dict(vocab_size=30, d_model=DIM, attention_heads=HEADS, num_layers=2,
-                                            ffn_dim=32)),
-}  # fmt: skip
+    "XGLM": (
+        "XGLMConfig",
+        "XGLMModel",
+        dict(vocab_size=30, d_model=DIM, attention_heads=HEADS, num_layers=2, ffn_dim=32),
+    ),
+}
 
 
 def built(config: str, model: str, options: dict) -> nn.Module:
@@ -306,18 +309,29 @@ def test_the_table_is_made_of_the_models_own_queries_and_keys(family):
         torch.testing.assert_close(found.power, score_spectrum(table).power, rtol=1e-4, atol=1e-9)
 
 
-BART = dict(vocab_size=VOCABULARY, d_model=DIM, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS,
-            encoder_layers=2, decoder_layers=2, encoder_ffn_dim=32, decoder_ffn_dim=32)  # fmt: skip
+BART = dict(
+    vocab_size=VOCABULARY,
+    d_model=DIM,
+    encoder_attention_heads=HEADS,
+    decoder_attention_heads=HEADS,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_ffn_dim=32,
+    decoder_ffn_dim=32,
+)
 REFUSED = {
     "BART": ("BartConfig", "BartModel", BART, "two stacks"),
     "BART's decoder": ("BartConfig", "BartForCausalLM", BART, "self_attn_layer_norm"),
     "BigCode": ("GPTBigCodeConfig", "GPTBigCodeForCausalLM", FAMILIES["GPT2"][2], "c_attn"),
     "RoBERTa, norm first": (
-        "RobertaPreLayerNormConfig", "RobertaPreLayerNormModel", FAMILIES["Bert"][2], "'LayerNorm'",
+        "RobertaPreLayerNormConfig",
+        "RobertaPreLayerNormModel",
+        FAMILIES["Bert"][2],
+        "'LayerNorm'",
     ),
     "ESM": ("EsmConfig", "EsmModel", FAMILIES["Bert"][2] | dict(mask_token_id=1), "'LayerNorm'"),
     "DeBERTa, widened": ("DebertaV2Config", "DebertaV2Model", FAMILIES["Bert"][2] | dict(embedding_size=8), "not fit"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("family", list(REFUSED))

@@ -45,8 +45,13 @@ def test_power_is_parsevals(p):
     assert found.power.shape == (5, 3, p // 2 + 1)
     torch.testing.assert_close(found.power.sum(-1), p * weight.square().sum(1))
     torch.testing.assert_close(found.normalised.sum(-1), torch.ones(5, 3, dtype=torch.float64))
-    slow = [sum(weight[0, a, 0] * complex(math.cos(2 * math.pi * j * a / p), -math.sin(2 * math.pi * j * a / p))
-                for a in range(p)) for j in range(p)]  # fmt: skip
+    slow = [
+        sum(
+            weight[0, a, 0] * complex(math.cos(2 * math.pi * j * a / p), -math.sin(2 * math.pi * j * a / p))
+            for a in range(p)
+        )
+        for j in range(p)
+    ]
     folded = [abs(slow[0]) ** 2] + [
         abs(slow[j]) ** 2 + (abs(slow[p - j]) ** 2 if j != p - j else 0) for j in range(1, p // 2 + 1)
     ]
@@ -97,8 +102,10 @@ def test_the_constructed_network_is_modular_addition_and_nothing_else():
 
 
 def test_samples_estimate_the_share_without_bias():
-    table = normal(5, 5, 5, 5) + 0.5 * torch.eye(5)[(torch.arange(5)[:, None, None] + torch.arange(5)[:, None]
-                                                      + torch.arange(5)) % 5]  # fmt: skip
+    table = (
+        normal(5, 5, 5, 5)
+        + 0.5 * torch.eye(5)[(torch.arange(5)[:, None, None] + torch.arange(5)[:, None] + torch.arange(5)) % 5]
+    )
     exact = logit_fourier(table, 5, 3)
     generator = torch.Generator().manual_seed(0)
     draws = torch.tensor([logit_fourier(table, 5, 3, samples=100, generator=generator).share for _ in range(200)])

@@ -46,8 +46,13 @@ def test_cosines_equal_the_loop() -> None:
                 torch.testing.assert_close(found.pairwise[row, i, j], expected)
     assert found.null_pairwise == pytest.approx(1 / math.sqrt(7))
     assert list(found.summary()) == [f"v{i},mean" for i in range(1, 5)] + [
-        "v1,v2", "v1,v3", "v1,v4", "v2,v3", "v2,v4", "v3,v4",
-    ]  # fmt: skip
+        "v1,v2",
+        "v1,v3",
+        "v1,v4",
+        "v2,v3",
+        "v2,v4",
+        "v3,v4",
+    ]
 
 
 def test_known_cosines() -> None:

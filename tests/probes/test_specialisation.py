@@ -27,12 +27,14 @@ def test_a_neuron_of_norm_zero_aligns_with_nothing_and_says_so():
 
 
 def test_lucky_mixed_and_aligned_by_hand():
-    squares = torch.tensor([
-        [0.30, 0.04, 0.01],  # lucky: second at most 0.05
-        [0.90, 0.10, 0.00],  # lucky by the ratio, and mixed
-        [0.30, 0.10, 0.00],  # mixed only
-        [0.20, 0.01, 0.00],  # neither: too weak
-    ])  # fmt: skip
+    squares = torch.tensor(
+        [
+            [0.30, 0.04, 0.01],  # lucky: second at most 0.05
+            [0.90, 0.10, 0.00],  # lucky by the ratio, and mixed
+            [0.30, 0.10, 0.00],  # mixed only
+            [0.20, 0.01, 0.00],  # neither: too weak
+        ]
+    )
     cosines = squares.sqrt()
     assert lucky_neurons(cosines).tolist() == [True, True, False, False]
     assert mixed_neurons(cosines).tolist() == [False, True, True, False]

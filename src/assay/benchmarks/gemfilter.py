@@ -22,14 +22,29 @@ from assay.methods.gemfilter.filter import GemFilter
 
 # LLaMA 3.1 8B and the layer of the text; weights are random, which no time depends on.
 LLAMA = dict(
-    vocab_size=128_256, hidden_size=4096, intermediate_size=14_336, num_hidden_layers=32, num_attention_heads=32,
-    num_key_value_heads=8, head_dim=128, max_position_embeddings=131_072, rope_theta=500_000.0,
-)  # fmt: skip
+    vocab_size=128_256,
+    hidden_size=4096,
+    intermediate_size=14_336,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=8,
+    head_dim=128,
+    max_position_embeddings=131_072,
+    rope_theta=500_000.0,
+)
 # SmolLM2-135M, and the layer that needle prompts choose for it.
 SMALL = dict(
-    vocab_size=49_152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
-    num_key_value_heads=3, head_dim=64, max_position_embeddings=8192, rope_theta=100_000.0, tie_word_embeddings=True,
-)  # fmt: skip
+    vocab_size=49_152,
+    hidden_size=576,
+    intermediate_size=1536,
+    num_hidden_layers=30,
+    num_attention_heads=9,
+    num_key_value_heads=3,
+    head_dim=64,
+    max_position_embeddings=8192,
+    rope_theta=100_000.0,
+    tie_word_embeddings=True,
+)
 
 
 @dataclass(frozen=True)
@@ -132,9 +147,13 @@ def _rows(plan: Plan, device: str) -> list[dict[str, Any]]:
 
 
 def _row(
-    plan: Plan, length: int, measured: dict[str, list[Measured]], tokens: dict[str, list[float]], weights: int,
+    plan: Plan,
+    length: int,
+    measured: dict[str, list[Measured]],
+    tokens: dict[str, list[float]],
+    weights: int,
     device: str,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     prefill, peak, second = (
         {name: statistics.median(getattr(part, field) for part in parts) for name, parts in measured.items()}
         for field in ("prefill", "peak", "second")

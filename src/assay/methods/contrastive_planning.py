@@ -316,8 +316,11 @@ def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin:
     sets = neuron_sets(features, ratio, margin=margin)
     if not bool(can.all()):
         lost = int((~can).sum())
-        warnings.warn(f"{lost} of {features} features grow no faster than weight decay shrinks them: no width teaches "
-                      "them, and neuron sets are planned for the others", stacklevel=2)  # fmt: skip
+        warnings.warn(
+            f"{lost} of {features} features grow no faster than weight decay shrinks them: no width teaches "
+            "them, and neuron sets are planned for the others",
+            stacklevel=2,
+        )
     if set_thresholds(features, ratio, margin)[0] > 1:
         warnings.warn(f"c₁ log d > d at d = {features}, r = {ratio:.3g}: no neuron starts out lucky", stacklevel=2)
     typical = torch.ones(features), torch.tensor(float(dim - features))

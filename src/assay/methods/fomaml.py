@@ -91,9 +91,15 @@ class Fomaml:
         return dict(zip(start, slopes, strict=True)), value.detach()
 
     def step(
-        self, model: nn.Module, tasks: Sequence[Task], loss_fn: Loss, optimizer: torch.optim.Optimizer, *,
-        generator: torch.Generator, step: int = 0,
-    ) -> OuterStep:  # fmt: skip
+        self,
+        model: nn.Module,
+        tasks: Sequence[Task],
+        loss_fn: Loss,
+        optimizer: torch.optim.Optimizer,
+        *,
+        generator: torch.Generator,
+        step: int = 0,
+    ) -> OuterStep:
         """One outer step on these tasks: gradients are averaged into ``.grad``, clipped if asked, and applied. Clipping
         and the reported norm are over the parameters that the optimiser owns; the others get this step's ``.grad`` too,
         unclipped, for whoever moves them."""
@@ -123,9 +129,15 @@ class Fomaml:
         return OuterStep(step, mean(after), mean(before), float(norm))
 
     def train(
-        self, model: nn.Module, task_sampler: TaskSampler | Sequence[Task], loss_fn: Loss,
-        optimizer: torch.optim.Optimizer, *, steps: int, seed: int,
-    ) -> Iterator[OuterStep]:  # fmt: skip
+        self,
+        model: nn.Module,
+        task_sampler: TaskSampler | Sequence[Task],
+        loss_fn: Loss,
+        optimizer: torch.optim.Optimizer,
+        *,
+        steps: int,
+        seed: int,
+    ) -> Iterator[OuterStep]:
         """``steps`` outer steps on tasks from the sampler (a function of a generator, or a list); yields each. The
         same seed draws the same tasks whatever the split."""
         sampling, splitting = (torch.Generator().manual_seed(2 * seed + place) for place in (0, 1))
@@ -135,8 +147,14 @@ class Fomaml:
 
 
 def fomaml(
-    model: nn.Module, task_sampler: TaskSampler | Sequence[Task], loss_fn: Loss, outer_opt: torch.optim.Optimizer, *,
-    steps: int, seed: int, **hyper_parameters: Any,
-) -> list[OuterStep]:  # fmt: skip
+    model: nn.Module,
+    task_sampler: TaskSampler | Sequence[Task],
+    loss_fn: Loss,
+    outer_opt: torch.optim.Optimizer,
+    *,
+    steps: int,
+    seed: int,
+    **hyper_parameters: Any,
+) -> list[OuterStep]:
     """Train ``model`` in place; ``hyper_parameters`` are the fields of :class:`Fomaml`."""
     return list(Fomaml(**hyper_parameters).train(model, task_sampler, loss_fn, outer_opt, steps=steps, seed=seed))

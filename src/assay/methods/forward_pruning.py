@@ -364,8 +364,11 @@ def _tell_of_others(encoder: nn.Module, chosen: Mapping[str, Matrix]) -> None:
     if left:
         names = ", ".join([*left][:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
         share = sum(left.values()) / sum(parameter.numel() for parameter in encoder.parameters())
-        warnings.warn(f"in no linear or convolution layer, so never masked: {names} ({share:.1%} of the parameters); "
-                      "name in layers what to mask, and this is not said", stacklevel=4)  # fmt: skip
+        warnings.warn(
+            f"in no linear or convolution layer, so never masked: {names} ({share:.1%} of the parameters); "
+            "name in layers what to mask, and this is not said",
+            stacklevel=4,
+        )
 
 
 def _keep_largest(magnitudes: Tensor, alpha: float) -> Tensor:

@@ -227,9 +227,12 @@ class InputReplacement:
         return curve
 
     def _train(
-        self, model: nn.Module, loss: Callable[[Tensor], Tensor], batches: Iterator[Tensor],
+        self,
+        model: nn.Module,
+        loss: Callable[[Tensor], Tensor],
+        batches: Iterator[Tensor],
         after: Callable[[int], None] = lambda step: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         optimizer = torch.optim.Adam(model.parameters(), lr=self.learning_rate)
         for step, batch in enumerate(batches, start=1):
             model.train()

@@ -64,8 +64,16 @@ class AuditReport:
         )
 
     def table(self) -> str:
-        names = ["meta_train_loss", "test_loss", "test_accuracy", "adapted_loss", "adapted_accuracy", "support_gain",
-                 "held_out_gain", "amplification"]  # fmt: skip
+        names = [
+            "meta_train_loss",
+            "test_loss",
+            "test_accuracy",
+            "adapted_loss",
+            "adapted_accuracy",
+            "support_gain",
+            "held_out_gain",
+            "amplification",
+        ]
         lines = [f"{'':18}{'with split':>12}{'without':>12}"]
         for name in names:
             ours, theirs = getattr(self.with_split, name), getattr(self.without_split, name)
@@ -86,9 +94,15 @@ class SplitAudit:
         check_fields(self)
 
     def run(
-        self, make_model: MakeModel, make_optimizer: MakeOptimizer, training: TaskSampler | Sequence[Task],
-        testing: TaskSampler | Sequence[Task], loss_fn: Loss, *, seed: int,
-    ) -> AuditReport:  # fmt: skip
+        self,
+        make_model: MakeModel,
+        make_optimizer: MakeOptimizer,
+        training: TaskSampler | Sequence[Task],
+        testing: TaskSampler | Sequence[Task],
+        loss_fn: Loss,
+        *,
+        seed: int,
+    ) -> AuditReport:
         """``make_model`` builds the untrained model (torch is seeded around it). Test tasks are split as the method
         splits: support to adapt to, the rest held out."""
         rows: dict[str, AuditRow] = {}
@@ -113,9 +127,15 @@ class SplitAudit:
         return AuditReport(rows["train-val"], rows["train-train"])
 
     def _measure(
-        self, split: str, model: nn.Module, tasks: Sequence[Task], loss_fn: Loss, inner: InnerLoop, train_loss: float,
+        self,
+        split: str,
+        model: nn.Module,
+        tasks: Sequence[Task],
+        loss_fn: Loss,
+        inner: InnerLoop,
+        train_loss: float,
         generator: torch.Generator,
-    ) -> AuditRow:  # fmt: skip
+    ) -> AuditRow:
         found: dict[str, list[float]] = {name: [] for name in AuditRow.__dataclass_fields__}
         fraction, stratify = self.method.val_fraction, self.method.stratify
         for task in tasks:

@@ -17,8 +17,19 @@ from assay.methods.gemfilter.prompts import prompt_of
 PACKAGE = Path(gemfilter.__file__).parent
 OUTSIDE = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "adapter"]
 #: Attributes of transformers' modules, registries and caches that no one promises to keep.
-PRIVATE = {"self_attn", "rotary_emb", "embed_tokens", "input_layernorm", "q_proj", "k_proj", "qkv_proj", "mlp",
-           "num_key_value_groups", "layer_idx", "position_embeddings"}  # fmt: skip
+PRIVATE = {
+    "self_attn",
+    "rotary_emb",
+    "embed_tokens",
+    "input_layernorm",
+    "q_proj",
+    "k_proj",
+    "qkv_proj",
+    "mlp",
+    "num_key_value_groups",
+    "layer_idx",
+    "position_embeddings",
+}
 
 
 def own_names() -> set[str]:
@@ -246,12 +257,19 @@ def test_sliding_layers_of_a_model_of_text_and_images_are_its_decoders():
     transformers = pytest.importorskip("transformers")
     kinds = ["sliding_attention"] * 3 + ["full_attention"]
     text = dict(
-        vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=4, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=8, sliding_window=16, layer_types=kinds,
-    )  # fmt: skip
+        vocab_size=97,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        sliding_window=16,
+        layer_types=kinds,
+    )
     image = dict(
         hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14
-    )  # fmt: skip
+    )
     config = transformers.Gemma3Config(text_config=text, vision_config=image, mm_tokens_per_image=4)
     model = transformers.Gemma3ForConditionalGeneration(config)
     assert [sliding_window(model, layer) for layer in range(4)] == [16, 16, 16, None]

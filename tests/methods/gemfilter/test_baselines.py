@@ -79,9 +79,18 @@ def test_a_compressed_cache_equals_a_full_one_with_the_dropped_entries_masked(an
     assert torch.allclose(compressed, masked_step(any_model, ids, kept), atol=1e-4)
 
 
-@pytest.mark.parametrize("method", [FullAttention(), SnapKV(20, 8), SnapKV(20, 8, per_query_head=True),
-                                    H2O(20, 8), H2O(20, 8, decode_eviction=True),
-                                    OneRun(GemFilter(layer=2, keep=20))], ids=lambda m: f"{m.name}")  # fmt: skip
+@pytest.mark.parametrize(
+    "method",
+    [
+        FullAttention(),
+        SnapKV(20, 8),
+        SnapKV(20, 8, per_query_head=True),
+        H2O(20, 8),
+        H2O(20, 8, decode_eviction=True),
+        OneRun(GemFilter(layer=2, keep=20)),
+    ],
+    ids=lambda m: f"{m.name}",
+)
 def test_a_shared_prefill_answers_as_each_method_alone(any_model, ids, method):
     alone = method.generate(any_model, ids, max_new_tokens=6, do_sample=False)
     others = [FullAttention(), SnapKV(24, 8), method]
@@ -176,8 +185,9 @@ def test_one_run_and_two_runs_agree_where_positions_and_layers_make_no_differenc
     """One layer: nothing flows between tokens before their keys are made. Without rotation positions say nothing."""
     model = make_model("Llama", num_hidden_layers=1)
     model.model.rotary_emb.forward = lambda x, position_ids: (
-        torch.ones(1, position_ids.shape[-1], 8), torch.zeros(1, position_ids.shape[-1], 8)
-    )  # fmt: skip
+        torch.ones(1, position_ids.shape[-1], 8),
+        torch.zeros(1, position_ids.shape[-1], 8),
+    )
     chosen = GemFilter(layer=0, keep=20, keep_last=1)
     kept = chosen.select(model, ids).input_ids
     second = model(kept[:, :-1], use_cache=True).past_key_values
@@ -215,9 +225,15 @@ def test_full_attention_is_the_models_own_generation(make_model, ids):
 
     torch.manual_seed(0)
     config = transformers.Olmo2Config(
-        vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, pad_token_id=0,
-        bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
+        vocab_size=97,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
     padded, mask = ids.clone(), torch.ones_like(ids)
     padded[0, :5], mask[0, :5] = 0, 0
     for model in (transformers.Olmo2ForCausalLM(config).eval(), make_model("Mistral", sliding_window=16)):
@@ -300,8 +316,14 @@ def test_changing_rotations_and_odd_options_are_refused(make_model, llama, ids):
     for name, value in (("use_cache", False), ("prefill_chunk_size", 8)):
         with pytest.raises(ValueError, match="compressed cache"):
             SnapKV(20, 8).generate(llama, ids, **{name: value})
-    factors = {"rope_type": "longrope", "short_factor": [1.0] * 2, "long_factor": [2.0] * 2, "rope_theta": 1e4,
-               "original_max_position_embeddings": 256, "partial_rotary_factor": 0.5}  # fmt: skip
+    factors = {
+        "rope_type": "longrope",
+        "short_factor": [1.0] * 2,
+        "long_factor": [2.0] * 2,
+        "rope_theta": 1e4,
+        "original_max_position_embeddings": 256,
+        "partial_rotary_factor": 0.5,
+    }
     long = make_model("Phi3", rope_parameters=factors)
     with pytest.raises(ValueError, match="long RoPE"):
         share_prefill(long, ids, [SnapKV(20, 8)])
@@ -316,7 +338,11 @@ def test_prompts_with_the_padding_token_inside_are_read_whole(llama, ids):
     assert torch.equal(share_prefill(llama, ids, [FullAttention()])[0].generate(llama, max_new_tokens=6), expected)
     guessed = llama.generate(ids, max_new_tokens=6, do_sample=False, output_logits=True, return_dict_in_generate=True)
     kept = llama.generate(
-        ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, output_logits=True,
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=6,
+        do_sample=False,
+        output_logits=True,
         return_dict_in_generate=True,
-    )  # fmt: skip
+    )
     assert not torch.allclose(guessed.logits[0], kept.logits[0])

@@ -37,9 +37,15 @@ def test_an_unknown_architecture_goes_through_the_interface(ids):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.Olmo2Config(
-        vocab_size=97, hidden_size=64, intermediate_size=96, num_hidden_layers=4, num_attention_heads=8,
-        num_key_value_heads=2, pad_token_id=0, attn_implementation="eager",
-    )  # fmt: skip
+        vocab_size=97,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        pad_token_id=0,
+        attn_implementation="eager",
+    )
     model = transformers.Olmo2ForCausalLM(config).eval()
     attention = model(ids, output_attentions=True).attentions
     scores = GemFilter(layer=2, rule="softmax", pooling=None).score(model, prompt_of(model, ids))

@@ -263,9 +263,12 @@ class FineToCoarse:
 
     @torch.no_grad()
     def _accuracy(
-        self, model: nn.Module, data: tuple[Data, Tensor], what: str,
+        self,
+        model: nn.Module,
+        data: tuple[Data, Tensor],
+        what: str,
         read: Callable[[Tensor], Tensor] = lambda out: out,
-    ) -> float:  # fmt: skip
+    ) -> float:
         """The share of samples whose class is strictly above all others: a tie is an error."""
         inputs, labels = data
         device, right = next(model.parameters()).device, 0
@@ -307,9 +310,17 @@ def _seeded(model: nn.Module, seed: int, name: str) -> Iterator[None]:
 
 
 def fine_to_coarse(
-    model: nn.Module, data: Data, fine_labels: Tensor, coarse_labels: Tensor, *, validation: tuple[Data, Tensor],
-    test: tuple[Data, Tensor], seed: int, readout: str = "finetune", **options: Any,
-) -> TransferReport:  # fmt: skip
+    model: nn.Module,
+    data: Data,
+    fine_labels: Tensor,
+    coarse_labels: Tensor,
+    *,
+    validation: tuple[Data, Tensor],
+    test: tuple[Data, Tensor],
+    seed: int,
+    readout: str = "finetune",
+    **options: Any,
+) -> TransferReport:
     """``FineToCoarse(readout=..., **options).run`` on labels that need not refine each other."""
     hierarchy = LabelHierarchy("fine labels", fine_labels.cpu(), coarse_labels.cpu())
     return FineToCoarse(readout=readout, **options).run(
