@@ -33,10 +33,15 @@ torch.set_num_threads(1)  # sentences this short gain nothing from more
 TRAINING = ["rain", "bread", "trains", "violins", "soil", "glass", "wolves", "taxes"]
 TESTING = ["snow", "cheese", "ships", "drums", "sand", "steel"]
 TEMPLATES = [
-    "Yesterday everybody talked about {}.", "She wrote a long book on {}.", "I never understood the price of {}.",
-    "The museum has a new room for {}.", "Our neighbours complain about {}.", "There is a song about {}.",
-    "He dreams of {} at night.", "We saw pictures of {} in the paper.",
-]  # fmt: skip
+    "Yesterday everybody talked about {}.",
+    "She wrote a long book on {}.",
+    "I never understood the price of {}.",
+    "The museum has a new room for {}.",
+    "Our neighbours complain about {}.",
+    "There is a song about {}.",
+    "He dreams of {} at night.",
+    "We saw pictures of {} in the paper.",
+]
 tokenizer = load_encoder("minilm").tokenizer
 
 
@@ -74,7 +79,11 @@ def sampler(topics):
 
 method = Fomaml(inner_lr=1.0, inner_steps=3, inner_params=("head",), tasks_per_step=2, clip=1.0)
 report = SplitAudit(method, steps=6, test_tasks=6).run(
-    Classifier, lambda model: torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=3e-4),
-    sampler(TRAINING), sampler(TESTING), cross_entropy, seed=0,
-)  # fmt: skip
+    Classifier,
+    lambda model: torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=3e-4),
+    sampler(TRAINING),
+    sampler(TESTING),
+    cross_entropy,
+    seed=0,
+)
 print(report.table())

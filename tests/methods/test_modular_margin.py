@@ -207,7 +207,7 @@ def test_odd_powers_keep_their_sign():
 def test_refusals():
     for p, k in ((4, 2), (2, 3), (1, 2), (7, 1)):
         for refuse in (max_margin, required_width, build_max_margin):
-            with pytest.raises(ValueError, match=f"{'k' if k < 2 else 'p'} (must be at least|= 4)"):
+            with pytest.raises(ValueError, match=f"{'k' if k < 2 else 'p'} = "):
                 refuse(p, k)
     with pytest.raises(ValueError, match="p = 6"):
         margin_certificate(*network(6, 2))

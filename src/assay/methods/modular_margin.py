@@ -25,10 +25,10 @@ CONSTRUCTIONS: tuple[Construction, ...] = ("polarisation", "thirds")
 
 def check_modulus(p: int, k: int) -> None:
     """Refuse what the theory does not cover."""
-    whole("p", p, 3)
-    whole("k", k, 2)  # with one input nothing makes neurons sparse
-    if p % 2 == 0:
+    if whole("p", p) < 3 or p % 2 == 0:
         raise ValueError(f"p = {p}: the maximum margin is known for odd p from 3 on (p/2 is its own conjugate)")
+    if whole("k", k) < 2:
+        raise ValueError(f"k = {k}: with one input nothing makes neurons sparse; k must be at least 2")
 
 
 def max_margin(p: int, k: int) -> float:
