@@ -140,6 +140,13 @@ def test_figures_that_cannot_be_loaded_are_loaded_whole_once_mended(folder):
     assert list(study.tables) == ["distances"]
 
 
+def test_a_study_that_was_loaded_anew_meanwhile_still_has_its_figures(folder):
+    older = found(folder)
+    change(folder, "walks/claims.py", "above(0)", "above(0.1)")
+    assert found(folder) is not older
+    assert list(older.tables) == ["distances"]
+
+
 def test_two_parts_with_one_name_for_an_arm_or_claim_are_refused(folder):
     change(folder, "coins/claims.py", '"C1b"', '"C2"')
     with pytest.raises(UserError, match="already has the claim C2"):

@@ -306,6 +306,11 @@ def _rooms(place: _Place, study: Study, room: str) -> list[str]:
 
 
 def _draw(place: _Place, study: Study) -> None:
+    current = _load(place)
+    if current is not study:
+        # Its files were loaded anew meanwhile: figures would register with the new one, and are taken from there.
+        study.draw_like(current)
+        return
     rooms = _rooms(place, study, "figures")
     try:
         for room in rooms:

@@ -61,6 +61,11 @@ class Study(Registry[P]):
         """Have figures and tables registered by ``load`` when somebody first asks for one."""
         self._draw = load
 
+    def draw_like(self, other: Study[Any]) -> None:
+        """Take over the figures and tables of another, which is the same study loaded anew."""
+        self._figures.update(other.figures)
+        self._tables.update(other.tables)
+
     @property
     def figures(self) -> dict[str, Exhibit]:
         self._drawn()
