@@ -8,7 +8,8 @@ import re
 import pytest
 from rich.console import Console
 
-from assay.cli.console import ConsoleProgress, print_findings
+from assay.cli.console import print_findings
+from assay.cli.progress import ConsoleProgress
 from assay.lab.events import Advanced, Measured, Started, UnitDone
 from assay.lab.verdicts import Claim, Finding, Judgement
 

@@ -23,6 +23,7 @@ from assay.cli.options import (
     stderr,
     stdout,
 )
+from assay.cli.progress import ConsoleProgress
 from assay.lab import api
 from assay.lab.errors import UserError
 
@@ -137,7 +138,7 @@ def _run_one(study: Any, request: dict[str, Any], *, quiet: bool) -> dict[str, A
     from assay.lab import runner  # noqa: F401 (what the run needs is loaded before it can be interrupted)
 
     try:
-        with interruptible(), console.ConsoleProgress(stderr(), study.name) as progress:
+        with interruptible(), ConsoleProgress(stderr(), study.name) as progress:
             done = api.run(study, on_event=progress, **request)
     except KeyboardInterrupt:
         say(f"stopped; the same command goes on with {study.name} where it was")
