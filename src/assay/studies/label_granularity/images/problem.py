@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from assay.data import catalog
 from assay.data.images import load_images
 from assay.methods.granularity import (
     LabelHierarchy,
@@ -44,7 +45,8 @@ FEW_SHARE = 0.04  # of the images that can be asked of each class, also of those
 def class_tree(name: str) -> LabelTree:
     """leaf class -> group -> superclass -> root."""
     if name not in GROUPS:
-        raise ValueError(f"no hierarchy of classes is known for {name!r} (known: {', '.join(GROUPS)})")
+        nobodys = catalog.unknown(name, "images")
+        raise ValueError(nobodys or f"no hierarchy of classes is known for {name!r} (known: {', '.join(GROUPS)})")
     groups, first = GROUPS[name]
     paths = []
     for group, members in groups.items():
