@@ -28,7 +28,8 @@ from assay.studies.label_granularity.study import study
         ({"faint_low": "2"}, "from small to large"),
         ({"subclasses": "40"}, "dictionary vectors"),
         ({"sweep": "2,4,40"}, "dictionary vectors"),
-        ({"images": "paintings"}, "no hierarchy of classes"),
+        ({"images": "svhn"}, "no hierarchy of classes"),
+        ({"images": "paintings"}, "unknown image set 'paintings'"),
         ({"tiles": "bathroom"}, "tiles are"),
     ],
 )

@@ -26,6 +26,8 @@ def test_class_trees(name):
     assert all(tree.overlaps(leaves, level) == [] for level in range(4))
     assert set(superclasses(name).tolist()) == {0, 1}
     with pytest.raises(ValueError, match="no hierarchy"):
+        class_tree("svhn")
+    with pytest.raises(ValueError, match="unknown image set 'unheard of'"):
         class_tree("unheard of")
 
 
