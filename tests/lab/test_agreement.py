@@ -111,3 +111,15 @@ def test_rows_must_match():
         found = disagreements(only(alone), company, arm())
         assert [each.metric for each in found] == metrics
         assert all(each.difference == math.inf for each in found)
+
+
+def test_what_was_read_off_a_clock_need_not_agree_and_everything_else_must():
+    timed = arm(timed=("seconds",))
+    alone = pl.concat([only(table([1, 1, 1], metric="seconds")), only(table([0, 1, 0]))])
+    company = pl.concat([table([9, 9, 9], metric="seconds"), table([0, 2, 0])])
+    assert [each.metric for each in disagreements(alone, company, timed)] == ["error"]
+    assert [each.metric for each in disagreements(alone, company, arm())] == ["error", "seconds"]
+    (lost,) = disagreements(
+        only(table([0, 1, 0])), pl.concat([company.filter(metric="seconds"), table([0, 1, 0])]), timed
+    )
+    assert (lost.metric, lost.difference) == ("seconds", math.inf)

@@ -171,6 +171,17 @@ def test_a_mistake_is_caught_with_its_file_and_line(problems, mistake):
     assert len(found) == 1, "one mistake is one problem, at however many points"
 
 
+CLOCK = "record(total=x.sum(1))\n    record(seconds=__import__('time').perf_counter())"
+
+
+def test_a_clock_is_allowed_where_the_arm_names_it(problems):
+    ((kind, *_, what),) = problems("study", "record(total=x.sum(1))", CLOCK)
+    assert kind == "randomness"
+    assert "(seconds)" in what
+    named = STUDY.replace("record(total=x.sum(1))", CLOCK).replace("[1, -1]})", '[1, -1]}, timed=("seconds",))')
+    assert problems("study", STUDY, named) == []
+
+
 def test_checking_leaves_the_global_generators_as_they_were(problems):
     before = torch.get_rng_state()
     problems()

@@ -65,8 +65,8 @@ def test_combine_loses_a_bad_value_at_no_place(choose, bad):
         assert math.isnan(found.by_seed[1])
         assert math.isfinite(found.by_seed[0])
         for judgement in (found.at_least(-9), found.at_most(9), found.between(-9, 9)):
-            assert judgement.verdict == "undecided"
-            assert judgement.reason == "1 of 3 seeds have no finite value"
+            assert judgement.verdict == "fails"
+            assert judgement.reason.startswith("1 of 3 seeds have no finite value")
             assert judgement.criterion.startswith("one of three ")
 
 
@@ -118,7 +118,7 @@ def test_pick_never_holds_with_a_bad_value_in_any_part(bad):
     good = Values({0: 1.0, 1: 1.0, 2: 1.0}, "good")
     for parts in ([good, Values({0: 0.0, 1: bad, 2: 0.0})], [Values({0: 0.0, 1: bad, 2: 0.0}), good]):
         assert pick(max, parts).by_seed[0] == 1
-        assert pick(max, parts).at_least(-9).verdict == "undecided"
+        assert pick(max, parts).at_least(-9).verdict == "fails"
     lost = pick(max, [Values(dict.fromkeys(range(3), bad)), good])
     assert all(math.isnan(value) for value in lost.by_seed.values())
     with pytest.raises(AmbiguousQuery, match="share no seed"):
@@ -131,7 +131,7 @@ def test_pool_keeps_every_value_of_every_part():
     assert (every.seeds, every.what) == (3, "both")
     assert every.at_most(5).verdict == "holds"
     assert every.at_most(4).verdict == "fails"
-    assert pool([Values({0: 1.0, 1: math.nan, 2: 1.0})], "x").at_most(9).reason == "a value is not finite"
+    assert pool([Values({0: 1.0, 1: math.nan, 2: 1.0})], "x").at_most(9).reason.startswith("a value is not finite")
 
 
 def table(**metrics) -> Every:
@@ -180,7 +180,7 @@ def test_every_keeps_what_is_not_finite(bad):
     for every in made:
         assert np.flatnonzero(np.isnan(every.values)).tolist() == [2]
         assert every.between(-99, 99).verdict == "fails"
-        assert every.between(-99, 99).reason == "a value is not finite"
+        assert every.between(-99, 99).reason == "a value is not finite (seed 1, step 0)"
 
 
 def test_every_refuses_other_rows():

@@ -68,7 +68,7 @@ def test_the_best_of_a_diverged_curve_is_not_a_number(bad):
     best = m.best("accuracy")
     assert math.isnan(best.by_seed[0])
     assert (best.by_seed[1], best.by_seed[2]) == (0.3, 0.2)
-    assert best.at_least(0).verdict == best.at_most(1).verdict == "undecided"
+    assert best.at_least(0).verdict == best.at_most(1).verdict == "fails"
 
 
 def test_curve_is_sorted_by_seed_and_step():
@@ -185,7 +185,7 @@ def test_pairing_decides_what_unpaired_seeds_could_not():
 def test_division_by_zero_never_holds():
     ratio = Values({0: 1.0, 1: 1.0, 2: 1.0}) / Values({0: 0.0, 1: 1.0, 2: 1.0})
     assert math.isnan(ratio.by_seed[0])
-    assert ratio.at_least(-1e9).verdict == "undecided"
+    assert ratio.at_least(-1e9).verdict == "fails"
 
 
 def test_criteria_of_values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
@@ -100,3 +101,27 @@ def test_notes_are_kept_and_the_latest_metric_is_watched():
     record(loss=[1.0, 3.0])
     assert record.notes == {"rate": 0.1, "width": 3}
     assert seen == [("loss", 2.0)]
+
+
+def test_shares_carry_their_trials_and_booleans_are_shares_of_one(record):
+    record(trials=20, error=[0.5, 0.25, 1.0])
+    record(trials=[10, 20, 30], recall=[0.1, 0.05, 1.0])
+    record(found=np.array([True, False, True]))
+    record(loss=[0.3, 0.2, 0.1])
+    rows = {
+        m: record.frame().filter(pl.col("metric") == m)["trials"].to_list() for m in record.frame()["metric"].unique()
+    }
+    assert rows == {"error": [20] * 3, "recall": [10, 20, 30], "found": [1] * 3, "loss": [None] * 3}
+
+
+@pytest.mark.parametrize(
+    ("trials", "values"), [(3, [0.5, 1, 0]), (20, [1.5, 0, 0]), (20, [-0.05, 0, 0]), (0, [0, 0, 0])]
+)
+def test_what_is_no_share_of_so_many_trials_is_refused(record, trials, values):
+    with pytest.raises(ValueError, match="is no share of"):
+        record(trials=trials, error=values)
+
+
+def test_a_share_without_a_value_keeps_its_trials(record):
+    record(trials=4, error=[0.25, float("nan"), 0.5])
+    assert record.frame()["trials"].to_list() == [4, 4, 4]

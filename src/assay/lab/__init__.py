@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .api import (
         claims,
         compare,
+        confirm,
         find_run,
         open_run,
         outlines,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     )
     from .checking import Problem, check
     from .comparison import Comparison
+    from .confirmation import Confirmation
     from .errors import AmbiguousQuery, BrokenQuery, NotMeasured, UserError
     from .events import Advanced, Event, Finished, Measured, Said, Started, UnitDone
     from .forecast import Forecast
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from .registry import Arm
     from .stored import Findings, Run
     from .study import Study
-    from .values import Every, Values, combine, farthest_from, pick, pool
+    from .values import Every, Exact, Values, combine, farthest_from, pick, pool
     from .verdicts import Claim, Finding, Judgement, Region
 
 __all__ = [
@@ -44,8 +46,10 @@ __all__ = [
     "BrokenQuery",
     "Claim",
     "Comparison",
+    "Confirmation",
     "Event",
     "Every",
+    "Exact",
     "Finding",
     "Findings",
     "Finished",
@@ -73,6 +77,7 @@ __all__ = [
     "claims",
     "combine",
     "compare",
+    "confirm",
     "farthest_from",
     "find_run",
     "open_run",

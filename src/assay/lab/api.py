@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import discovery
 from .comparison import Comparison
 from .comparison import compare as _compare
+from .confirmation import FIRST_SEED, Confirmation, repeated
 from .errors import UserError, unknown
 from .events import Listener, nobody
 from .forecast import Forecast
@@ -66,6 +67,9 @@ def run(
     refuse_idle_overrides(found, request)
     result = runner.run(_planned(found, request, store), store, options, on_event)
     return Run(store, result.manifest, outside)
+
+
+_run = run
 
 
 def plan(
@@ -227,6 +231,55 @@ def remove_run(run: str, *, runs: str | Path | None = None) -> int:
     """Take a stored run away, with the units that no other run lists; returns the bytes that are free again."""
     found = find_run(run, runs=runs)
     return found.store.remove_run(found.id)
+
+
+def confirm(
+    study: str | Study,
+    preset: str = "laptop",
+    *,
+    first_seed: int = FIRST_SEED,
+    run: str | None = None,
+    device: str = "cpu",
+    jobs: int | None = None,
+    backend: str = "loky",
+    address: str | None = None,
+    runs: str | Path | None = None,
+    studies: str | Path | None = None,
+    on_event: Listener = nobody,
+) -> Confirmation:
+    """Judge the claims of a stored run (the newest complete one, or the one named ``run``) on as many fresh seeds, from
+    ``first_seed`` on, and say which verdicts stand.
+
+    >>> lab.confirm("feature-emergence", preset="laptop")
+    """
+    outside = _outside(study, studies)
+    name = study if isinstance(study, str) else study.name
+    first, _ = newest_run(name, preset=preset if run is None else None, run=run, runs=runs, studies=outside)
+    manifest = first.manifest
+    if manifest.status != "complete":
+        raise UserError(f"run {first.id} of {name} is not complete, so there is nothing to confirm yet")
+    own = {seed for unit in manifest.units for seed in unit.seeds}
+    if not own.isdisjoint(range(first_seed, first_seed + manifest.seeds_used)):
+        raise UserError(
+            f"run {first.id} has seeds from {min(own)} to {max(own)}; --first-seed {first_seed} is not fresh"
+        )
+    second = _run(
+        study,
+        manifest.preset,
+        seeds=manifest.seeds,
+        first_seed=first_seed,
+        set=manifest.set,
+        arms=manifest.asked_arms,
+        point=manifest.point,
+        device=device,
+        jobs=jobs,
+        backend=backend,
+        address=address,
+        runs=runs,
+        studies=studies,
+        on_event=on_event,
+    )
+    return repeated(first, second)
 
 
 def try_arm(

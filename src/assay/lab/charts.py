@@ -7,8 +7,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from .intervals import student
 from .values import Values
-from .verdicts import student
+from .verdicts import CONFIDENCE
 
 
 def summarise(frame: pl.DataFrame, *by: str, value: str = "value") -> pl.DataFrame:
@@ -18,7 +19,7 @@ def summarise(frame: pl.DataFrame, *by: str, value: str = "value") -> pl.DataFra
     )
     if (groups["rows"] != groups["seeds"]).any():
         raise ValueError(f"several rows per seed within groups of {', '.join(by)}: name what tells them apart")
-    quantile = [student(n) if n > 1 else 0.0 for n in groups["seeds"]]
+    quantile = [student(n, CONFIDENCE) if n > 1 else 0.0 for n in groups["seeds"]]
     half = pl.Series(quantile) * groups["deviation"].fill_null(0.0) / groups["seeds"].sqrt()
     return groups.with_columns(low=groups["mean"] - half, high=groups["mean"] + half).drop("deviation", "rows")
 

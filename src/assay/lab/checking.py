@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -106,11 +106,12 @@ def _of_unit(study: Study, unit: Unit, measured: list[tuple[Unit, Recorder]]) ->
         yield Problem("arm", f"{label} raises {type(error).__name__}: {error}", *_position(error, where))
         return
     measured.append((unit, first))
-    if random_metrics := _different(first.frame(), again.frame()):
+    if random_metrics := _different(first.frame(), again.frame(), arm.timed):
         yield Problem(
             "randomness",
             f"{label} gives other numbers when it is run again ({', '.join(random_metrics)}): it draws from a global "
-            "generator (torch's, numpy's or Python's) or looks at a clock; draw from seeds.normal(...) and its kin",
+            "generator (torch's, numpy's or Python's), or looks at a clock without naming the metric in timed=; draw "
+            "from seeds.normal(...) and its kin",
             *where,
         )
     else:
@@ -140,13 +141,13 @@ def _measured_with(study: Study, unit: Unit, salt: int) -> Recorder:
     return measure(study, unit)
 
 
-def _different(a: pl.DataFrame, b: pl.DataFrame) -> list[str]:
-    """The metrics that are not the same, bit for bit."""
+def _different(a: pl.DataFrame, b: pl.DataFrame, timed: Collection[str]) -> list[str]:
+    """The metrics that are not the same, bit for bit; of those that were timed the values are left aside."""
     labels = [column for column in a.columns if column != "value"]
     if a.columns != b.columns or not a.select(labels).equals(b.select(labels), null_equal=True):
         return sorted({*a["metric"], *b["metric"]})
     apart = ~a["value"].eq_missing(b["value"]) & ~(a["value"].is_nan() & b["value"].is_nan())
-    return sorted(set(a.filter(apart)["metric"]))
+    return sorted(set(a.filter(apart)["metric"]) - set(timed))
 
 
 @contextlib.contextmanager
@@ -197,12 +198,24 @@ def _of_claims_and_figures(study: Study, measured: list[tuple[Unit, Recorder]], 
 
 def _leaning(study: Study) -> Iterator[Problem]:
     for claim in study.ordered_claims():
-        if word := _LEANING.match(claim.statement.strip()):
+        leaning = _LEANING.match(claim.statement.strip())
+        if not leaning and not _is_sentence(claim.statement):
             yield Problem(
                 "statement",
-                f"{claim.id} begins with '{word[0]}' and leans on the row above: \"{claim.statement}\"",
+                f'{claim.id} is no whole sentence, from its first letter to its full stop: "{claim.statement}"',
                 *_place(claim.judge),
             )
+        if leaning:
+            yield Problem(
+                "statement",
+                f"{claim.id} begins with '{leaning[0]}' and leans on the row above: \"{claim.statement}\"",
+                *_place(claim.judge),
+            )
+
+
+def _is_sentence(statement: str) -> bool:
+    text = statement.strip()
+    return text.endswith(".") and not text[:1].islower() and " " in text
 
 
 def _unread(study: Study) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 
 from .errors import AmbiguousQuery, BrokenQuery, NotMeasured, unknown
 from .params import P
-from .values import Every, Values
+from .values import Every, Exact, Values
 
 
 class Measurements(Generic[P]):
@@ -93,7 +93,9 @@ class Measurements(Generic[P]):
     def best(self, metric: str, **where: Any) -> Values:
         """Each seed's largest value over the steps of one curve; NaN for a curve with a value that is not finite."""
         curve = self.curve(metric, **where)
-        return self.per_seed(curve, lambda rows: rows["value"].max(), f"best {_name(metric, where)}")
+        known = curve["trials"].unique().to_list() if "trials" in curve.columns else [None]
+        trials = known[0] if len(known) == 1 else None
+        return self.per_seed(curve, lambda rows: rows["value"].max(), f"best {_name(metric, where)}", trials=trials)
 
     def curve(self, metric: str, **where: Any) -> pl.DataFrame:
         """The rows of one curve per seed, sorted by step; refuses when two curves would be mixed."""
@@ -127,21 +129,28 @@ class Measurements(Generic[P]):
         return self.per_seed(self.curve(metric, **where), mean, f"mean over steps of {_name(metric, where)}")
 
     @staticmethod
-    def per_seed(rows: pl.DataFrame, function: Callable[[pl.DataFrame], Any], what: str, *, by: str = "step") -> Values:
+    def per_seed(
+        rows: pl.DataFrame,
+        function: Callable[[pl.DataFrame], Any],
+        what: str,
+        *,
+        by: str = "step",
+        trials: int | None = None,
+    ) -> Values:
         """A number made of each seed's rows, which the function gets sorted by a column, where there is such a one. A
-        seed with a value that is not finite is NaN, and the function is not asked."""
+        seed with a value that is not finite is NaN, and the function is not asked. ``trials`` are those of a share."""
         if by in rows.columns:
             rows = rows.sort(by, maintain_order=True)
         found: dict[int, float] = {}
         for (seed,), part in rows.group_by("seed", maintain_order=True):
             finite = part["value"].is_finite().fill_null(False).all()
             found[int(seed)] = float(function(part)) if finite else math.nan
-        return Values(found, what)
+        return Values.measured(found, what, dict.fromkeys(found, trials) if trials else None)
 
-    def every(self, metric: str, **where: Any) -> Every:
+    def every(self, metric: str | Sequence[str], **where: Any) -> Every:
         """All matching rows, for a criterion that no row may miss."""
         rows = self.rows(metric, **where)
-        return Every(rows, _name(metric, where))
+        return Every(rows, _name(metric if isinstance(metric, str) else " and ".join(metric), where))
 
     def array(self, name: str, *, step: int | None = None, **where: Any) -> np.ndarray[Any, Any]:
         """A recorded array with all seeds of the run stacked in order: (seeds, ...)."""
@@ -154,12 +163,15 @@ class Measurements(Generic[P]):
         what: str,
         *,
         step: int | None = None,
+        trials: int | None = None,
         **where: Any,
     ) -> Values:
-        """A number made of each seed's part of a recorded array; NaN for one with an entry that is not finite."""
+        """A number made of each seed's part of a recorded array; NaN for one with an entry that is not finite.
+        ``trials`` are those of a share."""
         seeds, stacked = self._seeds_and_array(name, step, where)
         parts = zip(seeds, stacked, strict=True)
-        return Values({seed: float(function(x)) if np.isfinite(x).all() else math.nan for seed, x in parts}, what)
+        found = {seed: float(function(x)) if np.isfinite(x).all() else math.nan for seed, x in parts}
+        return Values.measured(found, what, dict.fromkeys(found, trials) if trials else None)
 
     def _seeds_and_array(
         self, name: str, step: int | None, where: Mapping[str, Any]
@@ -199,7 +211,7 @@ class Measurements(Generic[P]):
         """The matching rows, refused when a seed has them under several conditions: the one with the most steps
         would be chosen silently, or two curves would be woven into one."""
         rows = self.rows(metric, **where)
-        labels = [column for column in rows.columns if column not in ("step", "value")]
+        labels = [column for column in rows.columns if column not in ("step", "value", "trials")]
         if rows.select(labels).n_unique() > rows["seed"].n_unique():
             raise AmbiguousQuery(_ambiguous(rows.drop("step"), metric))
         return rows
@@ -207,11 +219,24 @@ class Measurements(Generic[P]):
     def _one_per_seed(self, rows: pl.DataFrame, metric: str, where: Mapping[str, Any]) -> Values:
         if rows["seed"].is_duplicated().any():
             raise AmbiguousQuery(_ambiguous(rows, metric))
-        return Values(dict(rows.select("seed", "value").iter_rows()), _name(metric, where))
+        trials = rows["trials"] if "trials" in rows.columns else None
+        counted = (
+            dict(zip(rows["seed"], trials, strict=True)) if trials is not None and not trials.has_nulls() else None
+        )
+        return Values.measured(dict(rows.select("seed", "value").iter_rows()), _name(metric, where), counted)
+
+    def exact(self, metric: str, **where: Any) -> Exact:
+        """The one number that every seed recorded: a number that no seed has a part in."""
+        rows = self._one_condition(metric, where)
+        if not rows["value"].is_finite().all():
+            return Exact(math.nan, _name(metric, where))
+        if rows["value"].n_unique() != 1:
+            raise AmbiguousQuery(f"{_name(metric, where)} differs between rows, so it is no number without seeds")
+        return Exact(float(rows["value"][0]), _name(metric, where))
 
 
 def _ambiguous(rows: pl.DataFrame, metric: str) -> str:
-    varying = [c for c in rows.columns if c not in ("seed", "value") and rows[c].n_unique() > 1]
+    varying = [c for c in rows.columns if c not in ("seed", "value", "trials") and rows[c].n_unique() > 1]
     return f"{metric} has several rows per seed; choose one by {', '.join(varying) or 'recording it once'}"
 
 

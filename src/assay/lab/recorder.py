@@ -15,14 +15,16 @@ import polars as pl
 from . import checkpoint
 
 Scalar = str | int | float | bool
-_SCHEMA = {"seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64}
-RESERVED = ("arm", "seed", "step", "metric", "value")
+_SCHEMA = {"seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64, "trials": pl.Int64}
+RESERVED = ("arm", "seed", "step", "metric", "value", "trials")
 
 
 class Recorder:
     """Collects the measurements of one unit.
 
     >>> record(step=10, test_accuracy=values)                # values: one per seed, or a number for all
+    >>> record(trials=2000, test_accuracy=values)            # shares of 2000 answers, which bound their interval
+    >>> record(found=values > 0)                             # right or wrong: booleans are shares of one trial
     >>> record(at={"neuron": "lucky"}, cosine=values)        # an extra column of the tidy table
     >>> record.curve(steps, loss=values)                     # values: (steps, seeds)
     >>> record.array("weights", tensor, step=2)              # tensor: (seeds, ...)
@@ -54,20 +56,35 @@ class Recorder:
         self.arrays: dict[str, np.ndarray[Any, Any]] = {}
         self.notes: dict[str, Any] = {}
 
-    def __call__(self, *, step: int | None = None, at: Mapping[str, Scalar] | None = None, **metrics: Any) -> None:
+    def __call__(
+        self,
+        *,
+        step: int | None = None,
+        at: Mapping[str, Scalar] | None = None,
+        trials: int | Sequence[int] | None = None,
+        **metrics: Any,
+    ) -> None:
         if not metrics:
             raise ValueError("record() was given no metric")
         for metric, values in metrics.items():
+            answered = trials if trials is not None or not _is_boolean(values) else 1
             array = _numbers(values)
             if array.ndim == 0:
                 array = np.full(len(self._seeds), float(array))
             if array.shape != (len(self._seeds),):
                 raise ValueError(f"{metric} has shape {array.shape}; one value for each of {len(self._seeds)} seeds")
-            self._add(metric, array, self._seeds, [step] * len(self._seeds), at or {})
+            self._add(metric, array, self._seeds, [step] * len(self._seeds), at or {}, answered)
             if self._watch is not None:
                 self._watch(metric, float(array.mean()))
 
-    def curve(self, steps: Iterable[int], *, at: Mapping[str, Scalar] | None = None, **metrics: Any) -> None:
+    def curve(
+        self,
+        steps: Iterable[int],
+        *,
+        at: Mapping[str, Scalar] | None = None,
+        trials: int | Sequence[int] | None = None,
+        **metrics: Any,
+    ) -> None:
         """Record a whole curve per metric; values have shape (steps, seeds)."""
         points = [int(step) for step in steps]
         for metric, values in metrics.items():
@@ -75,7 +92,7 @@ class Recorder:
             if array.shape != (len(points), len(self._seeds)):
                 raise ValueError(f"{metric} has shape {array.shape}, not ({len(points)}, {len(self._seeds)})")
             repeated = [step for step in points for _ in self._seeds]
-            self._add(metric, array.reshape(-1), self._seeds * len(points), repeated, at or {})
+            self._add(metric, array.reshape(-1), self._seeds * len(points), repeated, at or {}, trials)
 
     def array(self, name: str, values: Any, *, step: int | None = None) -> None:
         """Keep an array with a leading seed axis, for figures and claims that need more than numbers."""
@@ -139,10 +156,14 @@ class Recorder:
         seeds: list[int],
         steps: Sequence[int | None],
         at: Mapping[str, Scalar],
+        trials: int | Sequence[int] | None,
     ) -> None:
         for name in at:
             if name in RESERVED or name in self._columns:
                 raise ValueError(f"the column '{name}' is already taken")
+        counts = None if trials is None else np.resize(np.asarray(trials, dtype=np.int64), len(seeds))
+        if counts is not None:
+            _check_share(metric, values, counts)
         # Plain lists here and one frame per set of labels at the end: a frame per call cost more than the training.
         labels = tuple({**self._columns, **at}.items())
         rows = self._rows.setdefault(labels, {name: [] for name in _SCHEMA})
@@ -150,6 +171,19 @@ class Recorder:
         rows["step"] += steps
         rows["metric"] += [metric] * len(seeds)
         rows["value"] += values.tolist()
+        rows["trials"] += [None] * len(seeds) if counts is None else counts.tolist()
+
+
+def _check_share(metric: str, values: np.ndarray[Any, Any], trials: np.ndarray[Any, Any]) -> None:
+    """Refuse trials of what is no share of them: 0.5 of three answers, or a loss."""
+    counts = np.where(np.isfinite(values), values, 0.0) * trials
+    off = np.abs(counts - counts.round()) > 1e-3 * np.sqrt(np.maximum(trials, 1))  # single precision of many trials
+    if (trials < 1).any() or ((counts < -1e-3) | (counts > trials + 1e-3) | off).any():
+        raise ValueError(f"{metric} is no share of {np.unique(trials).tolist()} trials: {values.tolist()}")
+
+
+def _is_boolean(values: Any) -> bool:
+    return isinstance(values, bool) or str(getattr(values, "dtype", "")) in ("bool", "torch.bool")
 
 
 def _plain(values: Any) -> np.ndarray[Any, Any]:

@@ -38,7 +38,8 @@ class Arm:
     count like code. ``tolerance`` is the relative difference that company in a chunk may make to a seed's numbers
     (batched kernels round differently).
     ``magnitude`` is the size of the numbers whose differences the arm records: a difference below a small multiple of
-    the machine epsilon of ``dtype`` times this size is rounding, not company.
+    the machine epsilon of ``dtype`` times this size is rounding, not company. ``timed`` names the metrics that were
+    read off a clock: no two runs agree on them, so that nothing holds their values to be the same.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Arm:
     dtype: str = "float32"
     tolerance: float = 1e-4
     magnitude: float = 1.0
+    timed: tuple[str, ...] = ()
     description: str = ""
     home: str = ""  # the module in which it was registered
     model: type[Params] = Params  # the parameters of the study or part that it was registered with
@@ -102,6 +104,7 @@ class Exhibit:
     name: str
     caption: str
     make: Callable[[Measurements[Any]], Any]
+    shows: tuple[str, ...] = ()  # the claims that it shows
 
 
 class Registry(Generic[P]):
@@ -198,16 +201,20 @@ class Registry(Generic[P]):
 
         return register
 
-    def figure(self, name: str, *, caption: str) -> Callable[[F], F]:
-        return self._exhibit(self._figures, name, caption, "figure")
+    def figure(self, name: str, *, caption: str, shows: Sequence[str] = ()) -> Callable[[F], F]:
+        """Register ``function(measurements)``, which draws an Altair chart; ``shows`` are the claims seen in it."""
+        return self._exhibit(self._figures, name, caption, shows, "figure")
 
-    def table(self, name: str, *, caption: str) -> Callable[[F], F]:
-        return self._exhibit(self._tables, name, caption, "table")
+    def table(self, name: str, *, caption: str, shows: Sequence[str] = ()) -> Callable[[F], F]:
+        """Register ``function(measurements)``, which makes a Polars frame."""
+        return self._exhibit(self._tables, name, caption, shows, "table")
 
-    def _exhibit(self, shelf: dict[str, Exhibit], name: str, caption: str, kind: str) -> Callable[[F], F]:
+    def _exhibit(
+        self, shelf: dict[str, Exhibit], name: str, caption: str, shows: Sequence[str], kind: str
+    ) -> Callable[[F], F]:
         def register(function: F) -> F:
             refuse_second(shelf, name, kind)
-            shelf[name] = Exhibit(name, caption, function)
+            shelf[name] = Exhibit(name, caption, function, tuple(shows))
             return function
 
         return register

@@ -39,7 +39,10 @@ def load(store: Store, study: Study, manifest: Manifest) -> Measurements:
         seconds = stored.meta["seconds"] * len(unit.seeds) / len(stored.meta["seeds"])
         notes.append({"arm": unit.arm, **unit.point, **stored.meta["notes"], "seconds": seconds})
     frame = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame(schema=_SCHEMA)
-    order = [*_SCHEMA, *(column for column in frame.columns if column not in _SCHEMA)]
+    if "trials" in frame.columns and frame["trials"].is_null().all():
+        frame = frame.drop("trials")
+    order = [*_SCHEMA, *(column for column in frame.columns if column not in (*_SCHEMA, "trials"))]
+    order += ["trials"] if "trials" in frame.columns else []
 
     def arrays(key: str, where: Mapping[str, Any]) -> list[tuple[list[int], np.ndarray[Any, Any]]]:
         parts = []
@@ -140,7 +143,9 @@ def check_quotable(store: Store, study: Study, manifest: Manifest) -> None:
         raise UserError(f"{run} is not saved, because {why}; save a whole run of the preset as it is")
 
 
-def save_summary(folder: Path, store: Store, study: Study, manifest: Manifest, found: list[Finding]) -> Path:
+def save_summary(
+    folder: Path, store: Store, study: Study, manifest: Manifest, found: list[Finding], fresh_seeds: str = ""
+) -> Path:
     """Write the small JSON under results/ from which README and docs make their tables."""
     check_quotable(store, study, manifest)
     arms = manifest.asked_arms
@@ -162,6 +167,7 @@ def save_summary(folder: Path, store: Store, study: Study, manifest: Manifest, f
         "computed": manifest.computed,
         "reused": manifest.reused,
         **({"arms": manifest.arms} if part else {}),
+        **({"confirmed_on": fresh_seeds} if fresh_seeds else {}),
         "claims": judged,
     }
     path = folder / f"{manifest.study}.{manifest.preset}{part}.json"

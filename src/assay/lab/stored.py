@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .confirmation import confirmed, fresh_run
 from .discovery import find, mark_of
 from .errors import UserError
 from .files import DamagedUnit
@@ -113,26 +114,69 @@ class Run:
 
     @cached_property
     def claims(self) -> Findings:
+        """Every claim with its verdict, and whether it stood on fresh seeds where a run repeats this one on others."""
+        fresh = self.fresh
+        return Findings(confirmed(self.judged, fresh.judged) if fresh else self.judged, self.manifest.heading)
+
+    @property
+    def fresh(self) -> Run | None:
+        """The newest run that repeats this one on seeds that it does not have (``lab.confirm``)."""
+        return fresh_run(self, self._others())
+
+    @property
+    def fresh_seeds(self) -> str:
+        """The seeds on which its verdicts were looked at again, in words; empty where nobody did."""
+        fresh = self.fresh
+        if fresh is None:
+            return ""
+        seeds = [seed for unit in fresh.manifest.units for seed in unit.seeds]
+        return f"{min(seeds)}–{max(seeds)}"
+
+    def _others(self) -> list[Run]:
+        manifests = self.store.readable_manifests()
+        return [Run(self.store, manifest, self.outside) for manifest in manifests if manifest.id != self.id]
+
+    @property
+    def looks(self) -> int:
+        """How often this run was looked at while seeds were added: a run of the preset as it is, once."""
+        mine = self.manifest
+        if mine.seeds is None:
+            return 1
+        earlier = [
+            other.manifest.seeds_used
+            for other in self._others()
+            if other.id < self.id
+            and other.manifest.status == "complete"
+            and (other.manifest.preset, other.manifest.set, other.manifest.first_seed)
+            == (mine.preset, mine.set, mine.first_seed)
+        ]
+        return 1 + len({seeds for seeds in earlier if seeds < mine.seeds_used})
+
+    @cached_property
+    def judged(self) -> Findings:
         """Every claim with its verdict. What was judged before is read back while neither the units nor any file of
         the study has changed since."""
+        looks = self.looks
         mark = mark_of(self.manifest.study, self.outside)
         try:
             units = self.store.checksums(dict.fromkeys(unit.key for unit in self.manifest.units))
         except DamagedUnit as damage:
             raise UserError(f"{damage}; run the study again to compute it anew") from None
         kept = self.store.read_verdicts(self.id)
-        if mark is not None and kept is not None and (kept["judged_by"], kept["units"]) == (mark, units):
+        known = (kept["judged_by"], kept["units"], kept.get("looks", 1)) if kept is not None else None
+        if kept is not None and known == (mark, units, looks):
             return Findings(map(finding_of, kept["claims"]), self.manifest.heading)
-        found = self.study.judge(self.results, self.manifest)
-        self._keep(mark, units, found)
+        found = self.study.judge(self.results, self.manifest, looks=looks)
+        self._keep(mark, units, looks, found)
         return Findings(found, self.manifest.heading)
 
-    def _keep(self, mark: str | None, units: str, found: list[Finding]) -> None:
+    def _keep(self, mark: str | None, units: str, looks: int, found: list[Finding]) -> None:
         if mark is None or any(finding.judgement.error for finding in found):
             return
         document = {
             "judged_by": mark,
             "units": units,
+            "looks": looks,
             "claims": [finding.row() for finding in found],
             "code_changed": self._code_changed(),
             "parameters_changed": self._parameters_changed(),

@@ -17,7 +17,7 @@ from .measurements import Measurements
 from .params import PRESETS, P, Params, Preset, build
 from .part import Part, merge_presets, merge_settings
 from .registry import Exhibit, Registry
-from .verdicts import Claim, Finding, Judgement, not_run
+from .verdicts import Claim, Finding, Judgement, among_all, looked, not_run
 
 
 class Study(Registry[P]):
@@ -81,6 +81,8 @@ class Study(Registry[P]):
             load, self._draw = self._draw, None
             try:
                 load()
+                for exhibit in (*self._figures.values(), *self._tables.values()):
+                    self._check_names(exhibit.shows, self.claims, f"shows= of '{exhibit.name}'")
             except BaseException:
                 self._draw = load  # the next one who asks hears of it too
                 self._figures.clear()
@@ -198,10 +200,17 @@ class Study(Registry[P]):
         """Claims by number and then the controls, whatever part each is in."""
         return sorted(self.claims.values(), key=lambda claim: claim.order)
 
-    def judge(self, measurements: Measurements[Any], manifest: Manifest | None = None) -> list[Finding]:
-        """Every claim's verdict on one run's measurements."""
+    def judge(
+        self, measurements: Measurements[Any], manifest: Manifest | None = None, *, looks: int = 1
+    ) -> list[Finding]:
+        """Every claim's verdict on one run's measurements. ``looks`` tells how often the run was judged while seeds
+        were added to it."""
         run = (manifest.preset, manifest.set, manifest.id) if manifest is not None else ("", {}, "")
-        return [Finding(self.name, claim, _judge(claim, measurements), *run) for claim in self.ordered_claims()]
+        ordered = self.ordered_claims()
+        with looked(looks):
+            judged = {claim.id: _judge(claim, measurements) for claim in ordered}
+        judged = among_all(judged, [claim.id for claim in ordered if claim.headline])
+        return [Finding(self.name, claim, judged[claim.id], *run) for claim in ordered]
 
 
 def _judge(claim: Claim, measurements: Measurements[Any]) -> Judgement:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import polars as pl
 
 from . import verdicts
 from .errors import AmbiguousQuery
+from .intervals import Counted, Scale
 from .verdicts import Judgement, Region
 
 
@@ -26,6 +27,17 @@ class Values:
 
     by_seed: Mapping[int, float]
     what: str = ""
+    scale: Scale = "plain"
+    counted: Counted | None = None
+
+    @classmethod
+    def measured(cls, by_seed: Mapping[int, float], what: str, trials: Mapping[int, int] | None = None) -> Values:
+        """Numbers as they were recorded: shares of so many trials, or answers that are right (1) or wrong (0)."""
+        if trials and all(math.isfinite(value) for value in by_seed.values()):
+            successes = sum(value * trials[seed] for seed, value in by_seed.items())
+            return cls(by_seed, what, "share", Counted(((1.0, successes, float(sum(trials.values()))),)))
+        # All of one kind may as well be a number that is 1 in every seed; recorded as booleans they have trials.
+        return cls(by_seed, what, "share" if set(by_seed.values()) == {0.0, 1.0} else "plain")
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
@@ -36,7 +48,7 @@ class Values:
 
     def named(self, what: str) -> Values:
         """The same values under another name in the criterion."""
-        return Values(self.by_seed, what)
+        return replace(self, what=what)
 
     def _pair(self, other: Values | float, operation: Callable[[float, float], float], sign: str) -> Values:
         if not isinstance(other, Values):
@@ -45,32 +57,52 @@ class Values:
         paired = {seed: _whole(operation, self.by_seed[seed], other.by_seed[seed]) for seed in shared}
         return Values(paired, f"{self.what} {sign} {other.what}")
 
+    def _moved(self, made: Values, own: float, other: Values | float = 0.0, theirs: float = 0.0) -> Values:
+        """The result of an operation whose derivatives are ``own`` and ``theirs``, as unsure as its counted shares."""
+        parts = [self.counted.times(own)] if self.counted is not None else []
+        if isinstance(other, Values) and other.counted is not None:
+            parts.append(other.counted.times(theirs))
+        known = all(map(math.isfinite, (own, theirs))) and bool(parts)
+        return replace(made, counted=sum(parts[1:], parts[0]) if known else None)
+
     def __sub__(self, other: Values | float) -> Values:
-        return self._pair(other, lambda a, b: a - b, "−")
+        return self._moved(self._pair(other, lambda a, b: a - b, "−"), 1.0, other, -1.0)
 
     def __add__(self, other: Values | float) -> Values:
-        return self._pair(other, lambda a, b: a + b, "+")
+        return self._moved(self._pair(other, lambda a, b: a + b, "+"), 1.0, other, 1.0)
 
     def __mul__(self, other: Values | float) -> Values:
-        return self._pair(other, lambda a, b: a * b, "×")
+        made = self._pair(other, lambda a, b: a * b, "×")
+        if isinstance(other, Values):
+            return self._moved(made, _mean(other), other, _mean(self))
+        return replace(self._moved(made, other), scale=self.scale if other > 0 and self.scale == "ratio" else "plain")
 
     def __truediv__(self, other: Values | float) -> Values:
-        return self._pair(other, _ratio, "/")
+        made = self._pair(other, _ratio, "/")
+        if isinstance(other, Values):
+            slopes = (_ratio(1.0, _mean(other)), -_ratio(_mean(self), _mean(other) ** 2))
+            return replace(self._moved(made, slopes[0], other, slopes[1]), scale="ratio")
+        kept = self.scale if other > 0 and self.scale == "ratio" else "plain"
+        return replace(self._moved(made, _ratio(1.0, other)), scale=kept)
 
     def __rsub__(self, other: float) -> Values:
-        return self.map(lambda value: other - value, f"{other:g} − {self.what}")
+        made = self._moved(self.map(lambda value: other - value, f"{other:g} − {self.what}"), -1.0)
+        return replace(made, scale="share" if self.scale == "share" and other == 1 else "plain")
 
     def __radd__(self, other: float) -> Values:
-        return self.map(lambda value: other + value, f"{other:g} + {self.what}")
+        return self._moved(self.map(lambda value: other + value, f"{other:g} + {self.what}"), 1.0)
 
     def __rmul__(self, other: float) -> Values:
-        return self.map(lambda value: other * value, f"{other:g} × {self.what}")
+        return replace(self * other, what=f"{other:g} × {self.what}")
 
     def __rtruediv__(self, other: float) -> Values:
-        return self.map(lambda value: _ratio(other, value), f"{other:g} / {self.what}")
+        made = self.map(lambda value: _ratio(other, value), f"{other:g} / {self.what}")
+        return replace(self._moved(made, -_ratio(other, _mean(self) ** 2)), scale="ratio")
 
-    def judge(self, region: Region) -> Judgement:
-        return verdicts.over_seeds(self.array, region, what=self.what)
+    def judge(self, region: Region, *, target: float | None = None) -> Judgement:
+        return verdicts.over_seeds(
+            self.array, region, what=self.what, scale=self.scale, counted=self.counted, target=target
+        )
 
     def at_least(self, level: float) -> Judgement:
         return self.judge(Region(low=level))
@@ -86,6 +118,38 @@ class Values:
 
     def between(self, low: float, high: float) -> Judgement:
         return self.judge(Region(low, high))
+
+    def equals(self, target: float, *, within: float, because: str) -> Judgement:
+        """A claim of equality: no farther than a margin from the target. ``because`` says where the margin comes from,
+        and the finding says when the two differ all the same."""
+        judged = self.judge(Region(target - within, target + within), target=target)
+        return replace(judged, criterion=f"{judged.criterion} (margin: {because})")
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A number that no seed has a part in."""
+
+    value: float
+    what: str = ""
+
+    def named(self, what: str) -> Exact:
+        return Exact(self.value, what)
+
+    def at_least(self, level: float) -> Judgement:
+        return verdicts.exact(self.value, Region(low=level), what=self.what)
+
+    def at_most(self, level: float) -> Judgement:
+        return verdicts.exact(self.value, Region(high=level), what=self.what)
+
+    def above(self, level: float) -> Judgement:
+        return verdicts.exact(self.value, Region(low=level, open=True), what=self.what)
+
+    def below(self, level: float) -> Judgement:
+        return verdicts.exact(self.value, Region(high=level, open=True), what=self.what)
+
+    def between(self, low: float, high: float) -> Judgement:
+        return verdicts.exact(self.value, Region(low, high), what=self.what)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +214,25 @@ class Every:
         return self._pair(other, _ratio, "/")
 
     def at_least(self, level: float, *, tolerance: float = 0.0) -> Judgement:
-        return verdicts.every(self.values, Region(low=level), seeds=self.seeds, tolerance=tolerance, what=self.what)
+        return self._judge(Region(low=level), tolerance)
 
     def at_most(self, level: float, *, tolerance: float = 0.0) -> Judgement:
-        return verdicts.every(self.values, Region(high=level), seeds=self.seeds, tolerance=tolerance, what=self.what)
+        return self._judge(Region(high=level), tolerance)
 
     def between(self, low: float, high: float, *, tolerance: float = 0.0) -> Judgement:
-        return verdicts.every(self.values, Region(low, high), seeds=self.seeds, tolerance=tolerance, what=self.what)
+        return self._judge(Region(low, high), tolerance)
+
+    def _judge(self, region: Region, tolerance: float) -> Judgement:
+        seeds = self.rows["seed"].to_list()
+        return verdicts.every(
+            self.values, region, seeds=seeds, tolerance=tolerance, what=self.what, where=self._name_of
+        )
+
+    def _name_of(self, row: int) -> str:
+        """A row by its seed, its step and whatever else tells it from the others."""
+        labels = self.rows.drop("value", "metric", "trials", strict=False)
+        told = [c for c in labels.columns if c == "seed" or (labels[c].n_unique() > 1 and labels[c][row] is not None)]
+        return ", ".join(f"{column} {labels[column][row]}" for column in dict.fromkeys(("seed", *told)))
 
 
 def combine(choose: Callable[[list[float]], Any], parts: Iterable[Values], what: str) -> Values:
@@ -164,9 +240,11 @@ def combine(choose: Callable[[list[float]], Any], parts: Iterable[Values], what:
     that some part does not have is left out, as in a difference; one in which some part is not finite is NaN."""
     parts = list(parts)
     shared = _shared_seeds(parts, what)
-    return Values(
-        {seed: _whole(lambda *v: choose(list(v)), *(p.by_seed[seed] for p in parts)) for seed in shared}, what
-    )
+    chosen = {seed: _whole(lambda *v: choose(list(v)), *(p.by_seed[seed] for p in parts)) for seed in shared}
+    if not all(part.scale == "share" for part in parts):
+        return Values(chosen, what)
+    widest = max((p.counted for p in parts if p.counted is not None), key=lambda c: max(c.reach(0.95)), default=None)
+    return Values(chosen, what, "share", widest)
 
 
 def farthest_from(level: float) -> Callable[[list[float]], float]:
@@ -182,7 +260,7 @@ def pick(choose: Callable[[Iterable[float]], float], parts: Iterable[Values]) ->
     whole = [seed for seed in shared if all(math.isfinite(part.by_seed[seed]) for part in parts)]
     heights = [sum(part.by_seed[seed] for seed in whole) for part in parts]  # over the same seeds, so like the means
     chosen = parts[heights.index(choose(heights))]
-    return Values({seed: chosen.by_seed[seed] if seed in whole else math.nan for seed in shared}, chosen.what)
+    return replace(chosen, by_seed={seed: chosen.by_seed[seed] if seed in whole else math.nan for seed in shared})
 
 
 def pool(parts: Iterable[Values], what: str) -> Every:
@@ -201,6 +279,10 @@ def _whole(function: Callable[..., Any], *values: float) -> float:
         return float(function(*values))
     except (ValueError, ZeroDivisionError, OverflowError):
         return math.nan
+
+
+def _mean(values: Values) -> float:
+    return float(values.array.mean())
 
 
 def _ratio(a: float, b: float) -> float:

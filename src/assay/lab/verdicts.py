@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
+from .intervals import Counted, Sample, Scale, clopper_pearson, holm
+
 Verdict = Literal["holds", "fails", "undecided", "not run"]
 LEAST_SEEDS = 3
 CONFIDENCE = 0.95
+BUDGET = 200  # seeds beyond which a claim is called not decidable here
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,9 @@ class Region:
         return f"in {left}{_number(self.low)}, {_number(self.high)}{right}"
 
     def has(self, value: float) -> bool:
+        """Whether a value meets the criterion; one that is not finite meets none."""
+        if not math.isfinite(value):
+            return False
         if self.open:
             return self.low < value < self.high
         return self.low <= value <= self.high
@@ -51,7 +59,13 @@ class Region:
 
 @dataclass(frozen=True, repr=False)
 class Judgement:
-    """What a claim's function returns: the verdict with the numbers behind it."""
+    """What a claim's function returns: the verdict with the numbers behind it.
+
+    ``method`` says how it was reached: ``student`` (an interval over seeds), ``right or wrong`` (the exact interval of
+    a share), ``equal`` (all seeds gave one number), ``every`` (no row may miss) or ``exact`` (a number without seeds).
+    ``met`` counts the seeds that meet the criterion by themselves, ``adjusted`` is ``p`` among all claims of the study
+    (Holm).
+    """
 
     verdict: Verdict
     criterion: str
@@ -62,6 +76,70 @@ class Judgement:
     reason: str = ""
     region: Region | None = None
     error: str = ""  # set where the claim's own code is broken: what happened, file and line
+    method: str = ""
+    met: int | None = None
+    adjusted: float = math.nan
+    note: str = ""
+    sample: Sample | None = field(default=None, compare=False)
+    known: Mapping[str, Any] = field(default_factory=dict, compare=False)  # of one that was read back
+    confidence: float = CONFIDENCE
+
+    @cached_property
+    def p(self) -> float:
+        """The least error at which the verdict would be given."""
+        if self.sample is None or self.region is None:
+            return float(self.known.get("p", math.nan))
+        return p_value(self.sample, self.region)
+
+    @cached_property
+    def needed(self) -> int | None:
+        """About how many seeds would decide an undecided one; more than BUDGET where no reasonable number does."""
+        if self.sample is None or self.region is None or self.verdict != "undecided":
+            return self.known.get("needed")
+        return seeds_needed(self.sample, self.region, self.confidence)
+
+    @property
+    def share_bound(self) -> float:
+        """The least share of all seeds that meet the criterion, at 95 %, given those that did here."""
+        if self.met is None or not self.seeds:
+            return math.nan
+        return clopper_pearson(self.met, self.seeds, 2 * CONFIDENCE - 1)[0]
+
+    @property
+    def margin(self) -> float:
+        """How far the estimate is from the edge of the criterion, in reaches of its interval towards that edge: 1 is
+        just decided."""
+        if self.region is None or not math.isfinite(self.estimate) or self.method not in ("student", "right or wrong"):
+            return math.nan
+        edges = []
+        for edge in (self.region.low, self.region.high):
+            reach = self.high - self.estimate if edge > self.estimate else self.estimate - self.low
+            if math.isfinite(edge) and reach > 0:
+                edges.append(abs(edge - self.estimate) / reach)
+        return min(edges, default=math.nan)
+
+    @property
+    def decided_by(self) -> str:
+        """What decided it, or what would."""
+        if "decided_by" in self.known:
+            return str(self.known["decided_by"])
+        if self.verdict == "undecided":
+            if self.needed is None or self.reason:
+                return self.reason
+            if self.needed > BUDGET:
+                return f"not decidable here: more than {BUDGET} seeds at this spread"
+            return f"about {self.needed} seeds would decide it"
+        if self.method in ("every", "equal") and self.met is not None:
+            seeds = f"{self.met} of {self.seeds} seeds"
+            known = f", at least {self.share_bound:.2f} of all" if self.met == self.seeds else ""
+            return "; ".join(part for part in (seeds + known, self.reason) if part)
+        if math.isfinite(self.margin) and self.verdict in ("holds", "fails"):
+            far = f"{self.margin:.1f}" if self.margin < 100 else "over 100"
+            alone = (
+                f"; alone, not among all claims (Holm {self.adjusted:.2g})" if self.adjusted > 1 - CONFIDENCE else ""
+            )
+            return f"margin {far} × the interval's reach{alone}"
+        return self.reason
 
     def __repr__(self) -> str:
         measured = "" if math.isnan(self.estimate) else f"{self.estimate:.4g}"
@@ -71,62 +149,161 @@ class Judgement:
         return f"<{'; '.join(part for part in parts if part)}>"
 
 
-def over_seeds(values: np.ndarray[Any, Any], region: Region, *, what: str = "") -> Judgement:
-    """Holds when the whole 95 % Student interval meets the criterion, fails when all of it misses."""
+_CONFIDENCE: ContextVar[float] = ContextVar("confidence", default=CONFIDENCE)
+
+
+@contextmanager
+def looked(times: int) -> Iterator[None]:
+    """Judge data that were looked at so many times while seeds were added: each look costs its share of the error."""
+    token = _CONFIDENCE.set(1 - (1 - CONFIDENCE) / times)
+    try:
+        yield
+    finally:
+        _CONFIDENCE.reset(token)
+
+
+def over_seeds(
+    values: np.ndarray[Any, Any],
+    region: Region,
+    *,
+    what: str = "",
+    scale: Scale = "plain",
+    counted: Counted | None = None,
+    target: float | None = None,
+) -> Judgement:
+    """Holds when the whole interval of the mean meets the criterion, fails when all of it misses. A seed without a
+    finite value has the worst one, and the mean with it. ``target`` is the value that a claim of equality is about."""
     criterion = f"{what} {region.text()}".strip()
-    count = len(values)
-    finite = np.isfinite(values)
-    if not finite.all():
-        reason = f"{count - int(finite.sum())} of {count} seeds have no finite value"
-        estimate = float(values[finite].mean()) if finite.any() else math.nan
-        return Judgement("undecided", criterion, estimate, seeds=count, reason=reason, region=region)
-    estimate = float(values.mean())
+    count, finite = len(values), np.isfinite(values)
+    met = sum(region.has(float(value)) for value in values)
     if count < LEAST_SEEDS:
         reason = f"{count} seeds, and a verdict needs {LEAST_SEEDS}"
+        estimate = float(values[finite].mean()) if finite.any() else math.nan
         return Judgement("undecided", criterion, estimate, seeds=count, reason=reason, region=region)
-    half = student(count) * float(values.std(ddof=1)) / math.sqrt(count)
-    return _decide(estimate, estimate - half, estimate + half, count, criterion, region)
+    if not finite.all():
+        lost = count - int(finite.sum())
+        reason = f"{lost} of {count} seeds have no finite value, which counts as the worst"
+        estimate = float(values[finite].mean()) if finite.any() else math.nan
+        return Judgement("fails", criterion, estimate, seeds=count, reason=reason, region=region, met=met)
+    sample = Sample(values, scale, counted)
+    if sample.all_equal:
+        value = sample.mean
+        verdict: Verdict = "holds" if region.has(value) else "fails"
+        return Judgement(verdict, criterion, value, value, value, count, region=region, method="equal", met=met)
+    confidence = _CONFIDENCE.get()
+    low, high = sample.interval(confidence)
+    return Judgement(
+        _decide(low, high, region),
+        criterion,
+        sample.mean,
+        low,
+        high,
+        count,
+        region=region,
+        method="right or wrong" if sample.right_or_wrong else "student",
+        met=met,
+        note=_excludes(target, low, high) if region.contains(low, high) else "",
+        sample=sample,
+        confidence=confidence,
+    )
 
 
-@cache
-def student(count: int) -> float:
-    """Student's two-sided quantile for so many seeds."""
-    from scipy import stats  # slow to import, and not every command judges
-
-    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1))
+def _excludes(target: float | None, low: float, high: float) -> str:
+    if target is None or low <= target <= high:
+        return ""
+    return f"the interval excludes {_number(target)}: a difference within the margin, and not by chance"
 
 
-def every(values: np.ndarray[Any, Any], region: Region, *, seeds: int, tolerance: float, what: str = "") -> Judgement:
+def p_value(sample: Sample, region: Region) -> float:
+    """The least error at which the data decide the criterion, one way or the other."""
+
+    def decided(error: float) -> bool:
+        return _decide(*sample.interval(1 - error), region) != "undecided"
+
+    low, high = 1e-12, 1.0
+    if decided(low):
+        return low
+    for _ in range(50):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if decided(middle) else (middle, high)
+    return high
+
+
+def seeds_needed(sample: Sample, region: Region, confidence: float = CONFIDENCE) -> int:
+    """About how many seeds would decide the criterion at this mean and spread; BUDGET + 1 where more would."""
+
+    def decided(count: int) -> bool:
+        return _decide(*sample.with_seeds(count, confidence), region) != "undecided"
+
+    least, most = sample.count, BUDGET
+    if not decided(most):
+        return BUDGET + 1
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if decided(middle) else (middle, most)
+    return most
+
+
+def every(
+    values: np.ndarray[Any, Any],
+    region: Region,
+    *,
+    seeds: Sequence[int],
+    tolerance: float,
+    what: str = "",
+    where: Callable[[int], str] | None = None,
+) -> Judgement:
     """Holds when each value meets the criterion within ``tolerance``; the estimate is the worst, the interval the
-    range."""
+    range. ``seeds`` tells whose each value is; ``where`` names a row, for the one that misses most."""
     wide = Region(region.low - tolerance, region.high + tolerance, region.open)
     slack = f" (tolerance {_number(tolerance)})" if tolerance else ""
     criterion = f"every {what} {region.text()}{slack}".replace("  ", " ")
-    finite = bool(np.isfinite(values).all())
+    distinct, finite = len(set(seeds)), np.isfinite(values)
+    known = np.where(finite, values, 0.0)
+    excess = np.where(finite, np.maximum(region.low - known, known - region.high), np.inf)
+    row = int(excess.argmax())
     worst = low = high = math.nan
-    if finite:
-        excess = np.maximum(region.low - values, values - region.high)
-        worst, low, high = (float(x) for x in (values[int(excess.argmax())], values.min(), values.max()))
-    if seeds < LEAST_SEEDS:
-        reason = f"{seeds} seeds, and a verdict needs {LEAST_SEEDS}"
-        return Judgement("undecided", criterion, worst, low, high, seeds, reason, region)
-    if not finite:
-        return Judgement("fails", criterion, seeds=seeds, reason="a value is not finite", region=region)
-    verdict: Verdict = "holds" if all(wide.has(float(value)) for value in values) else "fails"
-    return Judgement(verdict, criterion, worst, low, high, seeds, region=wide)
+    if finite.all():
+        worst, low, high = float(values[row]), float(values.min()), float(values.max())
+    met = distinct - len({seed for seed, value in zip(seeds, values, strict=True) if not wide.has(float(value))})
+    if distinct < LEAST_SEEDS:
+        reason = f"{distinct} seeds, and a verdict needs {LEAST_SEEDS}"
+        return Judgement("undecided", criterion, worst, low, high, distinct, reason, region)
+    verdict: Verdict = "holds" if met == distinct else "fails"
+    missed = "" if verdict == "holds" else where(row) if where else f"seed {seeds[row]}"
+    reason = f"missed by {missed}" if missed else ""
+    if not finite.all():
+        reason = f"a value is not finite ({missed})"
+    return Judgement(verdict, criterion, worst, low, high, distinct, reason, wide, method="every", met=met)
+
+
+def exact(value: float, region: Region, *, what: str = "") -> Judgement:
+    """A number that no seed has a part in meets the criterion or does not."""
+    criterion = f"{what} {region.text()}".strip()
+    verdict: Verdict = "holds" if region.has(value) else "fails"
+    reason = "" if math.isfinite(value) else "the value is not finite"
+    return Judgement(verdict, criterion, value, reason=reason, region=region, method="exact")
 
 
 def not_run(reason: str, error: str = "") -> Judgement:
     return Judgement("not run", "", reason=reason, error=error)
 
 
-def _decide(estimate: float, low: float, high: float, seeds: int, criterion: str, region: Region) -> Judgement:
-    verdict: Verdict = "undecided"
-    if region.contains(low, high):
-        verdict = "holds"
-    elif region.misses(low, high):
-        verdict = "fails"
-    return Judgement(verdict, criterion, estimate, low, high, seeds, region=region)
+def among_all(judged: Mapping[str, Judgement], headlines: Collection[str]) -> dict[str, Judgement]:
+    """The judgements of a study together: each with its error after Holm's correction for all of them. A headline that
+    would hold alone and does not among all is undecided."""
+    adjusted = holm({id: each.p for id, each in judged.items() if math.isfinite(each.p)})
+    found = {id: replace(each, adjusted=adjusted.get(id, math.nan)) for id, each in judged.items()}
+    for id in headlines:
+        each = found[id]
+        if each.verdict == "holds" and each.adjusted > 1 - CONFIDENCE:
+            reason = f"it would hold alone, and does not among {len(adjusted)} claims (Holm: {each.adjusted:.2g})"
+            found[id] = replace(each, verdict="undecided", reason=reason)
+    return found
+
+
+def _decide(low: float, high: float, region: Region) -> Verdict:
+    return "holds" if region.contains(low, high) else "fails" if region.misses(low, high) else "undecided"
 
 
 def _number(value: float) -> str:
@@ -152,10 +329,11 @@ class Claim:
         return self.id.startswith("N")
 
     @property
-    def order(self) -> tuple[bool, int, str]:
-        """C1, C1b, C2, ..., C10, then N1, ..."""
+    def order(self) -> tuple[int, int, str]:
+        """C1, C1b, C2, ..., C10, then X1, ... beyond the source, then the controls N1, ..."""
+        kind = {"X": 1, "N": 2}.get(self.id[:1], 0)
         match = re.fullmatch(r"[A-Z](\d+)(.*)", self.id)
-        return (self.control, int(match[1]), match[2]) if match else (self.control, 0, self.id)
+        return (kind, int(match[1]), match[2]) if match else (kind, 0, self.id)
 
 
 @dataclass(frozen=True)
@@ -168,6 +346,7 @@ class Finding:
     preset: str
     overrides: Mapping[str, Any]
     run: str = ""
+    confirmed: bool | None = None  # whether the verdict stood on other seeds; None where nobody looked
 
     def row(self) -> dict[str, Any]:
         """The keys that ``assay claims --json`` promises; a number that does not exist is null."""
@@ -184,14 +363,25 @@ class Finding:
             "high": _json(judgement.high),
             "criterion": judgement.criterion,
             "seeds": judgement.seeds,
+            "method": judgement.method,
+            "decided_by": judgement.decided_by,
             "run": self.run,
             "preset": self.preset,
             "set": dict(self.overrides),
         }
         if judgement.reason:
             row["reason"] = judgement.reason
-        if judgement.error:
-            row["error"] = judgement.error
+        for name in ("error", "note"):
+            if text := getattr(judgement, name):
+                row[name] = text
+        for name in ("met", "needed"):
+            if (count := getattr(judgement, name)) is not None:
+                row[name] = count
+        for name in ("p", "adjusted"):
+            if math.isfinite(number := getattr(judgement, name)):
+                row[name] = float(f"{number:.3g}")
+        if self.confirmed is not None:
+            row["confirmed"] = self.confirmed
         if claim.printed is not None:
             row["printed"] = claim.printed
         if claim.paper is not None:
@@ -224,8 +414,13 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
         row["seeds"],
         row.get("reason", ""),
         error=row.get("error", ""),
+        method=row.get("method", ""),
+        met=row.get("met"),
+        adjusted=row.get("adjusted", math.nan),
+        note=row.get("note", ""),
+        known={name: row[name] for name in ("p", "needed", "decided_by") if name in row},
     )
-    return Finding(row["study"], claim, judgement, row["preset"], row["set"], row["run"])
+    return Finding(row["study"], claim, judgement, row["preset"], row["set"], row["run"], row.get("confirmed"))
 
 
 def _gone(measurements: Any) -> Judgement:
