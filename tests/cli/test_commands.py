@@ -36,7 +36,7 @@ def test_claims_print_the_promised_keys(assay, stored):
     status, out, err = assay("claims", "--json", "--runs", str(stored[0]), "--studies", OUTSIDE)
     rows = json.loads(out)
     assert (status, err) == (0, "")
-    assert [list(row) for row in rows] == [KEYS, KEYS]
+    assert all(set(KEYS) <= set(row) for row in rows)
     share = rows[0]
     assert (share["study"], share["id"], share["preset"], share["set"]) == ("coin", "C1", "smoke", {})
     assert share["criterion"] == "share of tossed many − 0.6 in [-0.05, 0.05]"
@@ -49,7 +49,7 @@ def test_claims_of_a_study_as_a_table(assay, stored):
     status, out, _ = assay("claims", "coin", "--runs", str(stored[0]), "--studies", OUTSIDE)
     assert status == 0
     assert "share of heads" in out
-    assert "share of tossed many − 0.6 in" in out
+    assert "share of tossed many" in out
 
 
 def test_the_runs_folder_may_come_from_the_environment(assay, stored, monkeypatch):
@@ -110,8 +110,8 @@ def test_a_unit_that_fails_is_exit_status_one(assay, tmp_path):
     rows = {row["id"]: row for row in json.loads(out)}
     assert status == 0
     assert "1 of 3 units of faulty are not stored yet" in err
-    assert set(rows["C2"]) == {*KEYS, "reason"}
-    assert set(rows["N1"]) == {*KEYS, "printed", "paper"}
+    assert {*KEYS, "reason"} <= set(rows["C2"])
+    assert {*KEYS, "printed", "paper"} <= set(rows["N1"])
     assert rows["C2"]["estimate"] is None
 
 

@@ -24,9 +24,10 @@ def shown(judgement: Judgement, width: int = 200) -> str:
 @pytest.mark.parametrize("width", [200, 60])
 def test_an_undecided_verdict_says_why(width):
     text = shown(Judgement("undecided", "share ≥ 1", 1.0, seeds=2, reason="2 seeds, and a verdict needs 3"), width)
-    assert "share ≥ 1 (2 seeds, and a verdict needs 3)" in text
+    assert "share ≥ 1" in text
+    assert "2 seeds, and a verdict needs 3" in " ".join(text.replace("│", " ").split())
     assert "the arm 'a' did not run" in shown(Judgement("not run", "", reason="the arm 'a' did not run"), width)
-    assert "(" not in shown(Judgement("undecided", "share ≥ 1", 1.0, 0.5, 1.5, 3), width)
+    assert "needs" not in shown(Judgement("undecided", "share ≥ 1", 1.0, 0.5, 1.5, 3), width)
 
 
 @pytest.mark.parametrize("width", [40, 80, 109, 110, 200])

@@ -16,6 +16,7 @@ from assay.lab.stored import MARKS, Findings, Run
 
 if TYPE_CHECKING:
     from assay.lab.comparison import Change, Comparison
+    from assay.lab.confirmation import Confirmation
     from assay.lab.forecast import Forecast
     from assay.lab.outline import Outline
     from assay.lab.study import Study
@@ -25,11 +26,78 @@ STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "not run": "d
 _TABLE = 110  # columns from which a table of verdicts reads well
 
 
+def print_claims(
+    console: Console,
+    found: Findings,
+    title: str,
+    *,
+    every: bool = False,
+    verdict: str | None = None,
+    id: str | None = None,
+) -> None:
+    """The headlines with one line of counts for the rest, or the claims that were asked for."""
+    headlines = [finding for finding in found if finding.claim.headline]
+    if every or verdict or id or not headlines:
+        print_findings(console, asked_for(found, verdict=verdict, id=id), title)
+        return
+    console.print(title, markup=False)
+    for finding in headlines:
+        _headline(console, finding)
+    rest = Findings(finding for finding in found if not finding.claim.headline)
+    if rest:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in rest.counts.items())
+        lost = sum(finding.confirmed is False for finding in rest)
+        unconfirmed = f"; {lost} did not stand on fresh seeds" if lost else ""
+        console.print(f"{len(rest)} more claims: {counts}{unconfirmed} (--all, --verdict, --id)", markup=False)
+
+
+def asked_for(found: Iterable[Finding], *, verdict: str | None, id: str | None) -> list[Finding]:
+    """Findings with a verdict and an identifier, or whose identifier begins so: C3 means C3 and C3a, not C30."""
+
+    def named(finding: Finding) -> bool:
+        known = finding.claim.id
+        return id is None or known == id or (known.startswith(id) and not known[len(id) :][0].isdigit())
+
+    return [f for f in found if named(f) and (verdict is None or f.judgement.verdict == verdict)]
+
+
+def _headline(console: Console, finding: Finding) -> None:
+    """Two or three lines: the statement, then what was measured and what decided it."""
+    judgement = finding.judgement
+    mark = Text(f"{MARKS[judgement.verdict]} ", style=STYLES[judgement.verdict])
+    lines = textwrap.wrap(f"{finding.claim.id} {finding.claim.statement}", console.width - 2)
+    console.print(mark + Text(lines[0]))
+    for line in lines[1:]:
+        console.print(f"  {line}", markup=False, highlight=False)
+    told = [_measured(judgement), _criterion(judgement), judgement.decided_by, _confirmed(finding)]
+    _fitting(console, [part for part in told if part])
+
+
+def _fitting(console: Console, parts: list[str]) -> None:
+    """As many of the parts as one line has room for, the first in any case."""
+    line = parts[0] if parts else ""
+    for part in parts[1:]:
+        if len(line) + len(part) + 4 <= console.width:
+            line = f"{line}; {part}"
+    if line:
+        _paragraph(console, line, 2, "dim")
+
+
+def _measured(judgement: Judgement) -> str:
+    seeds = f"({judgement.seeds} seeds)" if judgement.seeds else "(exact)" if judgement.method == "exact" else ""
+    shown = (number(judgement.estimate), interval(judgement.low, judgement.high), seeds)
+    return " ".join(part for part in shown if part) if not math.isnan(judgement.estimate) else ""
+
+
+def _confirmed(finding: Finding) -> str:
+    return {True: "confirmed", False: "not confirmed", None: ""}[finding.confirmed]
+
+
 def print_findings(console: Console, found: Iterable[Finding], title: str) -> None:
     """Verdicts: a table where it reads well, else a paragraph per claim."""
     found = list(found)
     if not found:
-        console.print(f"{title}: the study has no claims", markup=False)
+        console.print(f"{title}: no claims", markup=False)
         return
     if console.width >= _TABLE:
         console.print(_verdict_table(found, title))
@@ -41,11 +109,8 @@ def print_findings(console: Console, found: Iterable[Finding], title: str) -> No
         head = Text(f"{finding.claim.id:<5}") + Text(mark, style=STYLES[judgement.verdict])
         console.print(head)
         _paragraph(console, finding.claim.statement, 5)
-        measured = " ".join(
-            part for part in (number(judgement.estimate), interval(judgement.low, judgement.high)) if part
-        )
-        seeds = f"{judgement.seeds} seeds" if judgement.seeds else ""
-        _paragraph(console, "; ".join(part for part in (measured, _criterion(judgement), seeds) if part), 5, "dim")
+        told = (_measured(judgement), _criterion(judgement), judgement.decided_by, _confirmed(finding))
+        _paragraph(console, "; ".join(part for part in told if part), 5, "dim")
 
 
 def _verdict_table(found: Iterable[Finding], title: str) -> Table:
@@ -57,8 +122,10 @@ def _verdict_table(found: Iterable[Finding], title: str) -> Table:
     table.add_column("interval", no_wrap=True)
     table.add_column("criterion", ratio=3, min_width=16)
     table.add_column("seeds", justify="right")
+    table.add_column("what decides", ratio=2, min_width=14)
     for finding in found:
         judgement = finding.judgement
+        decided = "; ".join(part for part in (judgement.decided_by, judgement.note, _confirmed(finding)) if part)
         table.add_row(
             finding.claim.id,
             Text(finding.claim.statement),
@@ -66,9 +133,26 @@ def _verdict_table(found: Iterable[Finding], title: str) -> Table:
             number(judgement.estimate),
             interval(judgement.low, judgement.high),
             Text(_criterion(judgement)),
-            str(judgement.seeds or ""),
+            str(judgement.seeds or judgement.method.replace("student", "")),
+            Text(decided),
         )
     return table
+
+
+def print_confirmation(console: Console, found: Confirmation) -> None:
+    """What stands on fresh seeds, and every verdict that does not."""
+    rows = [
+        [
+            each.first.claim.id,
+            each.first.claim.statement,
+            f"{each.first.judgement.verdict} {number(each.first.judgement.estimate)}",
+            f"{each.second.judgement.verdict} {number(each.second.judgement.estimate)}",
+        ]
+        for each in found.lost
+    ]
+    if rows:
+        _print_rows(console, "verdicts that did not stand", ["claim", "statement", "first", "fresh seeds"], rows)
+    console.print(found.summary, markup=False, soft_wrap=True)
 
 
 def say_broken(found: Findings) -> bool:
@@ -301,7 +385,7 @@ def _brief(value: object) -> str:
 
 
 def _criterion(judgement: Judgement) -> str:
-    words = judgement.error or judgement.reason
+    words = judgement.error
     if judgement.criterion and words:
         return f"{judgement.criterion} ({words})"
     return judgement.criterion or words

@@ -13,7 +13,7 @@ from assay.cli.options import Json, OfPreset, OneRun, RunsFolder, StoredStudies,
 from assay.lab import api
 from assay.lab.errors import UserError, unknown
 from assay.lab.params import PRESETS
-from assay.lab.stored import Run
+from assay.lab.stored import MARKS, Run
 
 ORDER = 20
 
@@ -29,12 +29,21 @@ def claims(
     names: StoredStudies = None,
     preset: OfPreset = None,
     run_id: OneRun = None,
+    every: Annotated[bool, typer.Option("--all", help="All claims, not the headlines alone.")] = False,
+    verdict: Annotated[
+        str | None, typer.Option("--verdict", help="Claims with this verdict: holds, fails, undecided, not run.")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="One claim (C3a), or all whose identifier begins so (C3).")
+    ] = None,
     save: Annotated[bool, typer.Option("--save", help="Write the summary to results/.")] = False,
     runs: RunsFolder = None,
     studies: Studies = None,
     as_json: Json = False,
 ) -> None:
-    """Verdicts of the newest complete run of each study."""
+    """Headline verdicts of the newest complete run of each study, and how the other claims came out."""
+    if verdict is not None and verdict not in MARKS:
+        raise unknown("verdict", verdict, MARKS)
     chosen = _stored_runs(names, runs, studies, preset, run_id)
     if save:
         from assay.lab import results
@@ -45,7 +54,7 @@ def claims(
     broken = False
     for run in chosen:
         found = run.claims
-        rows += found.rows()
+        rows += [finding.row() for finding in console.asked_for(found, verdict=verdict, id=id)]
         if missing := run.missing:
             say(f"{missing} of {len(run.manifest.units)} units of {run.manifest.study} are not stored yet")
         if changed := "code" if run.code_changed else "parameters" if run.parameters_changed else "":
@@ -53,10 +62,13 @@ def claims(
             arms = f" (arms {', '.join(run.code_changed)})" if run.code_changed else ""
             say(f"the {changed} of {run.manifest.study} {has} changed since this run{arms}; run it again")
         if save:
-            path = results.save_summary(Path("results"), run.store, run.study, run.manifest, list(found))
+            path = results.save_summary(
+                Path("results"), run.store, run.study, run.manifest, list(found), run.fresh_seeds
+            )
             say(f"wrote {path}")
         if not as_json:
-            console.print_findings(stdout(), found, f"{run.manifest.heading}, run {run.id}")
+            title = f"{run.manifest.heading}, run {run.id}"
+            console.print_claims(stdout(), found, title, every=every, verdict=verdict, id=id)
         broken = console.say_broken(found) or broken
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))

@@ -46,6 +46,7 @@ def register(app: typer.Typer) -> None:
     app.command("list")(list_studies)
     app.command("run")(run)
     app.command("check")(check)
+    app.command("confirm")(confirm)
 
 
 def list_studies(names: ListedStudies = None, studies: Studies = None, as_json: Json = False) -> None:
@@ -145,7 +146,7 @@ def _run_one(study: Any, request: dict[str, Any], *, quiet: bool) -> dict[str, A
         sys.exit(130)
     manifest, found = done.manifest, done.claims
     if not quiet:
-        console.print_findings(stdout(), found, manifest.heading)
+        console.print_claims(stdout(), found, manifest.heading)
         counts = (
             f"{console.count(manifest.computed, 'unit')} computed, {manifest.reused} reused, {manifest.seconds:.1f} s"
         )
@@ -177,6 +178,47 @@ def _run_one(study: Any, request: dict[str, Any], *, quiet: bool) -> dict[str, A
         "broken": [finding.claim.id for finding in found.broken],
         "claims": found.rows(),
     }
+
+
+def confirm(
+    names: SomeStudies,
+    preset: Preset = "laptop",
+    first_seed: Annotated[int, typer.Option("--first-seed", help="The first of the fresh seeds.")] = 1000,
+    jobs: Jobs = None,
+    device: Device = "cpu",
+    runs: RunsFolder = None,
+    studies: Studies = None,
+    as_json: Json = False,
+) -> None:
+    """Judge the claims of the newest complete run once more, on fresh seeds: which verdicts stand?"""
+    from assay.lab.backends import keep_freed_memory
+
+    keep_freed_memory()  # this process is the command's own
+    found = []
+    for study in _chosen(names, studies):
+        try:
+            with interruptible(), ConsoleProgress(stderr(), study.name) as progress:
+                found.append(
+                    api.confirm(
+                        study,
+                        preset,
+                        first_seed=first_seed,
+                        device=device,
+                        jobs=jobs,
+                        runs=runs,
+                        studies=studies,
+                        on_event=progress,
+                    )
+                )
+        except KeyboardInterrupt:
+            say(f"stopped; the same command goes on with {study.name} where it was")
+            sys.exit(130)
+        if not as_json:
+            console.print_confirmation(stdout(), found[-1])
+    if as_json:
+        print(json.dumps([row for each in found for row in each.rows()], indent=1, ensure_ascii=False))
+    if any(each.second.manifest.status != "complete" for each in found):
+        raise typer.Exit(1)
 
 
 def check(

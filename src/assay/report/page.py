@@ -11,6 +11,7 @@ from typing import get_args
 from markupsafe import Markup
 
 from assay.lab import Finding, Manifest, Run, Study
+from assay.lab.confirmation import confirmed
 from assay.lab.stored import MARKS
 from assay.lab.verdicts import Verdict
 
@@ -67,6 +68,15 @@ class Page:
     run: dict[str, str]
 
     @property
+    def headlines(self) -> list[Row]:
+        return [row for row in (*self.claims, *self.controls) if row.finding.claim.headline]
+
+    @property
+    def others(self) -> list[Row]:
+        """The claims that are no headlines."""
+        return [row for row in self.claims if not row.finding.claim.headline]
+
+    @property
     def corrections(self) -> list[Row]:
         return [row for row in (*self.claims, *self.controls) if row.finding.claim.printed is not None]
 
@@ -82,7 +92,9 @@ class Page:
 def assemble(run: Run, folder: Folder, formats: Iterable[str]) -> Page:
     study, manifest, measurements = run.study, run.manifest, run.results
     # Judged here and not read back: the drawings need the criterion itself, not its words.
-    found = study.judge(measurements, manifest)
+    found = study.judge(measurements, manifest, looks=run.looks)
+    if (fresh := run.fresh) is not None:
+        found = confirmed(found, fresh.judged)
     rows = [_row(finding) for finding in found]
     return Page(
         study=study,

@@ -5,7 +5,8 @@ A page asks for a table with a pair of comments, and everything between them is 
     <!-- claims: results/feature-emergence.laptop.json -->
     <!-- end -->
 
-With ``only a,b`` after the file a table has these claims, or these columns of a benchmark (``_`` for a space).
+``headlines`` in place of ``claims`` takes the headline claims in fewer columns, with a line on the others. With
+``only a,b`` after the file a table has these claims, or these columns of a benchmark (``_`` for a space).
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-_BLOCK = re.compile(r"(<!-- (claims|bench): (\S+?)(?: only (\S+))? -->\n).*?(<!-- end -->)", re.S)
+VERDICTS = ("holds", "fails", "undecided", "not run")
+
+_BLOCK = re.compile(r"(<!-- (claims|headlines|bench): (\S+?)(?: only (\S+))? -->\n).*?(<!-- end -->)", re.S)
 
 
 def refresh(text: str, root: Path) -> str:
@@ -25,6 +29,8 @@ def refresh(text: str, root: Path) -> str:
     def fill(match: re.Match[str]) -> str:
         start, kind, path, only, end = match.groups()
         data = json.loads((root / path).read_text())
+        if kind == "headlines":
+            return start + headlines_table(data) + end
         return start + (claims_table(data, only) if kind == "claims" else bench_table(data, only)) + end
 
     return _BLOCK.sub(fill, text)
@@ -42,6 +48,25 @@ def claims_table(summary: dict[str, Any], only: str | None = None) -> str:
             cells += [claim["criterion"] or claim.get("reason", ""), str(claim["seeds"] or ""), paper]
             rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
+
+
+def headlines_table(summary: dict[str, Any]) -> str:
+    """What the study says, each with its number and whether it stood on fresh seeds, and how the others came out."""
+    rows = ["| claim | | verdict | measured | criterion |", "|" + " --- |" * 5]
+    for claim in summary["claims"]:
+        if not claim.get("headline"):
+            continue
+        interval = "" if claim["low"] is None else f" [{claim['low']:.3g}, {claim['high']:.3g}]"
+        measured = "" if claim["estimate"] is None else f"{claim['estimate']:.3g}{interval}"
+        stood = {True: ", confirmed", False: ", not confirmed"}.get(claim.get("confirmed"), "")
+        cells = [claim["id"], claim["statement"], f"**{claim['verdict']}**{stood}", measured]
+        cells.append(claim["criterion"] or claim.get("reason", ""))
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    others = Counter(claim["verdict"] for claim in summary["claims"] if not claim.get("headline"))
+    counts = ", ".join(f"{others[verdict]} {verdict}" for verdict in VERDICTS if others[verdict])
+    lost = sum(claim.get("confirmed") is False for claim in summary["claims"])
+    fresh = f" {lost} of all did not stand on seeds {summary['confirmed_on']}." if "confirmed_on" in summary else ""
+    return "\n".join(rows) + f"\n\n{others.total()} more claims: {counts}.{fresh}\n"
 
 
 def bench_table(result: dict[str, Any], only: str | None = None) -> str:
