@@ -16,6 +16,7 @@ from assay.studies.feature_emergence.learners import (
     features_of,
     first_step,
     initialise,
+    recalls,
     smooth,
 )
 from assay.studies.feature_emergence.problem import PatternProblem, label_counts
@@ -145,3 +146,15 @@ def test_decay_spares_the_biases():
     groups = Fit(10, 10, 0.1, 0.1, "sgd", decay=0.25).make(net).param_groups
     assert [group["weight_decay"] for group in groups] == [0.5, 0.5, 0]
     assert groups[2]["params"][0] is net.biases
+
+
+def test_recalls_are_the_two_halves_of_balanced_accuracy():
+    labels = torch.tensor([[1.0, 1.0, 1.0, -1.0], [1.0, 1.0, 1.0, -1.0]])
+    outputs = torch.tensor([[1.0, 0.0, 2.0, -1.0], [1.0, torch.nan, 2.0, -1.0]])
+    positive, negative = recalls(lambda x: x, outputs, labels)
+    assert positive[0] == pytest.approx(2 / 3)
+    assert negative[0] == 1
+    assert positive[1].isnan()
+    assert negative[1].isnan()
+    _, balanced = accuracies(lambda x: x, outputs, labels)
+    assert float(balanced[0]) == pytest.approx(float(positive[0] + negative[0]) / 2)

@@ -44,3 +44,11 @@ def test_general_good_network_has_doubled_margins():
 def test_good_network_refuses_counts_beyond_k():
     with pytest.raises(ValueError, match="not within"):
         theory.good_network(3, (5,), 1.0, 1.0)
+
+
+@pytest.mark.parametrize(("general", "bound"), [(False, 32), (True, 128)])
+def test_the_largest_output_weight_is_that_of_any_mean(general, bound):
+    for k in (1, 3, 5):
+        means = torch.linspace(0, k, 41).tolist()
+        largest = max(float(theory.good_network(k, (), mu, 1.0, general=general).a.abs().max()) for mu in means)
+        assert theory.largest_output(k, general=general) == largest == bound * k

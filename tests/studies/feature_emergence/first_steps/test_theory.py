@@ -11,6 +11,8 @@ from assay.studies.feature_emergence.first_steps.theory import (
     component_reports,
     gradient_components,
     mean_pairwise_cosine,
+    relevant_over_background,
+    shuffled_cosine_scale,
     tangents,
 )
 from assay.studies.feature_emergence.learners import Stages, class_weights, emerge, initialise, smooth
@@ -96,3 +98,30 @@ def test_error_scales_shrink_with_what_they_should():
 def test_balancing_classes_spreads_their_weights():
     assert theory.class_weight_spread(0.5) == 1.0
     assert theory.class_weight_spread(0.2) == pytest.approx((5 + 1.25) / 4)
+
+
+@pytest.mark.parametrize("inputs", ["mixture", "uniform"])
+def test_shuffled_labels_turn_neurons_as_far_as_the_inputs_covariance_says(inputs):
+    problem = replace(PROBLEM, inputs=inputs)
+    seeds = Seeds(tuple(range(200)), dtype=torch.float64)
+    x, _ = data(300, problem, seeds)
+    signs = seeds.draw("signs", lambda g: torch.randint(0, 2, (300,), generator=g) * 2.0 - 1)
+    directions = (x * signs.to(x).unsqueeze(-1)).mean(1, keepdim=True)
+    measured = cosines(directions, problem.truth(seeds)).square().mean().sqrt()
+    # 200 draws of a half-normal cosine leave 5 % of its root mean square to chance.
+    assert float(measured) == pytest.approx(shuffled_cosine_scale(problem), rel=0.2)
+
+
+def test_relevant_over_background_by_hand():
+    components = torch.tensor([[[3.0, 4.0, 1.0, 1.0], [3.0, 4.0, -1.0, 1.0]]])
+    found = relevant_over_background(components, torch.tensor([[0, 1]]))
+    assert float(found[0]) == pytest.approx((12.5) ** 0.5)
+
+
+@pytest.mark.parametrize(("inputs", "visible"), [("mixture", True), ("uniform", False)])
+def test_relevant_patterns_stand_out_of_the_first_gradient_with_structure_alone(inputs, visible):
+    problem = replace(PROBLEM, inputs=inputs)
+    x, y = data(8000, problem)
+    components = gradient_components(initialise(SEEDS, STAGES, 30), x, y, smooth(STAGES.smoothing))
+    ratio = relevant_over_background(components, problem.relevant_set(SEEDS))
+    assert ((ratio > 10) if visible else (ratio < 2)).all()

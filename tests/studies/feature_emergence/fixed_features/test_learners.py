@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
-from assay.studies.feature_emergence.fixed_features.learners import train_linearised
+from assay.probes.directions import cosines
+from assay.studies.feature_emergence.fixed_features.learners import ambient_cosines, train_linearised
 from assay.studies.feature_emergence.learners import PLAIN, Fit, Stages, features_of, initialise, smooth, train_head
 from assay.studies.feature_emergence.problem import PatternProblem, label_counts
 from assay.training.seeds import Seeds
@@ -62,3 +64,19 @@ def test_comparators_learn_a_threshold_and_report_along_the_way():
         steps, predictors = zip(*runs, strict=True)
         assert steps == (100, 150)
         assert accuracies(predictors[-1], x, y)[0].min() > 0.8
+
+
+@pytest.mark.parametrize("dim", [60, 240])
+def test_random_features_have_the_cosines_of_gaussian_vectors_in_the_input_space(dim):
+    stages = replace(STAGES, half_width=2000)
+    problem = replace(PROBLEM, dim=dim)
+    found = ambient_cosines(initialise(SEEDS, stages, 30), problem, SEEDS)
+    assert torch.equal(found[:, :2000], found[:, 2000:])  # mirrored neurons share their weights
+    # A Gaussian direction has mean square cosine 1/d; 4000 of them leave 2 % of it to chance.
+    assert float(found.square().mean()) == pytest.approx(1 / dim, rel=0.1)
+
+
+def test_without_dimensions_beside_the_patterns_cosines_are_those_of_the_weights():
+    problem = replace(PROBLEM, basis="ambient")
+    start = initialise(SEEDS, STAGES, problem.features)
+    assert torch.equal(ambient_cosines(start, problem, SEEDS), cosines(start.weights, problem.truth(SEEDS))[..., 0])

@@ -61,5 +61,5 @@ def mixture(params: Params, seeds: Seeds, record: lab.Recorder, *, mixture: str)
         best = cosines(run.weights, centres).amax(1)  # (seeds, centres): the nearest neuron of every centre
         starts.append(best)
         record(step=run.epoch, worst_centre_cosine=best.amin(1), smallest_rise=(best - starts[0]).amin(1))
-        record(step=run.epoch, test_accuracy=run.test_accuracy)
+        record(step=run.epoch, trials=params.test_samples, test_accuracy=run.test_accuracy)
         record.array("centre_cosines", best, step=run.epoch)

@@ -14,6 +14,7 @@ from .arms import Params, part
     "mixture",
     caption="Gaussian clusters on the vertices of a cube: the cosine of every cluster centre with its nearest neuron "
     "before and after ordinary training (all seeds).",
+    shows=("C4i", "C4j", "C4k", "C4l", "C4m"),
 )
 def mixture(m: Measurements[Params]) -> alt.Chart:
     frames = []

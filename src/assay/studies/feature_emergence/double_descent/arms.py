@@ -65,4 +65,5 @@ def double_descent(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     for point in points:
         labels = "images" if point.teacher is None else f"FC({point.teacher})"
         at: dict[str, str | int] = {"labelled_by": labels, "width": point.width}
-        record(at=at, test_loss=point.test_loss, width_accuracy=point.test_accuracy)
+        record(at=at, test_loss=point.test_loss)
+        record(at=at, trials=len(test), width_accuracy=point.test_accuracy)

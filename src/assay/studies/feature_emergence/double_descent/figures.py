@@ -13,6 +13,7 @@ from .arms import Params, part
 @part.figure(
     "double-descent",
     caption="Test loss over width: networks on images, and on Gaussian inputs labelled by teachers of several sizes.",
+    shows=("C8j", "C8k", "C8l"),
 )
 def double_descent(m: Measurements[Params]) -> alt.LayerChart:
     rows = m.rows("test_loss", arm="double-descent").with_columns(labels=pl.col("labelled_by"))

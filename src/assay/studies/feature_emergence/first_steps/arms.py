@@ -13,10 +13,16 @@ from assay import lab
 from assay.probes.directions import cosines, direction_maps
 from assay.training import Seeds
 
-from ..learners import Stages, emerge, initialise
+from ..learners import Stages, emerge, initialise, smooth
 from ..params import SETTINGS, TUNING_SEED, Patterns
 from .problem import CodeProblem
-from .theory import component_reports, mean_pairwise_cosine, tangents
+from .theory import (
+    component_reports,
+    gradient_components,
+    mean_pairwise_cosine,
+    relevant_over_background,
+    tangents,
+)
 
 
 class Params(Patterns):
@@ -70,6 +76,10 @@ def emergence(params: Params, seeds: Seeds, record: lab.Recorder, *, setting: st
             record(step=report.step, **report.metrics())
             record.array("gate", report.gate, step=report.step)
             record.array("signal", report.signal, step=report.step)
+    if setting == "parity" and inputs in ("structured", "uniform"):
+        initial = replace(start, weights=start.weights @ dictionary)
+        components = gradient_components(initial, hidden, y, smooth(stages.smoothing))
+        record(step=1, relevant_over_background=relevant_over_background(components, problem.relevant_set(seeds)))
     if inputs == "structured" and setting == "parity":
         for step, points in enumerate(_maps([net.weights for net in (start, one, two)], truth)):
             record.array("map", points, step=step)

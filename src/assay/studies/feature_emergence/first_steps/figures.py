@@ -39,6 +39,7 @@ def _map_chart(frame: pl.DataFrame, size: int, title: str = "", only: str | None
     caption="Where the neurons point (one plane for all steps: classical multidimensional scaling of 2 − 2 cos, seed "
     "0). Move the slider: at initialisation they point everywhere; after one step, and tighter after two, they sit on "
     "the stars, ± the sum of the relevant patterns.",
+    shows=("C3b",),
 )
 def neurons(m: Measurements[Params]) -> Layers:
     slider = alt.param("shown", value=0, bind=alt.binding_range(min=0, max=2, step=1, name="step "))
@@ -49,6 +50,7 @@ def neurons(m: Measurements[Params]) -> Layers:
 @part.figure(
     "neurons-by-step",
     caption="The same map at initialisation, after one and after two steps, side by side.",
+    shows=("C3b",),
 )
 def neurons_by_step(m: Measurements[Params]) -> alt.HConcatChart:
     titles = ("initialisation", "after one step", "after two steps")
@@ -59,6 +61,7 @@ def neurons_by_step(m: Measurements[Params]) -> alt.HConcatChart:
     "components",
     caption="The gradient's component on relevant patterns for every neuron of seed 0, against the prediction βγ/σ̃ "
     "(line). Step one: β is the chance that the background leaves the gate open; step two: only the bias counts.",
+    shows=("C2a", "C2b"),
 )
 def components(m: Measurements[Params]) -> alt.HConcatChart:
     problem = m.params_of("parity").problem()
@@ -85,6 +88,7 @@ def components(m: Measurements[Params]) -> alt.HConcatChart:
     "alignment",
     caption="Median |cos| of the neurons with the sum of the relevant patterns at initialisation, after one and after "
     "two steps, in every setting (mean and interval over seeds). Shuffled labels and uniform inputs find nothing.",
+    shows=("C3a", "C4h", "C4o", "C4p", "N1"),
 )
 def alignment(m: Measurements[Params]) -> Layers:
     rows = m.rows("median_cosine", arm="emergence").with_columns(

@@ -44,6 +44,15 @@ def expected_tangent(k: int, D: int, n: int, p_o: float, gamma: float, kappa: fl
     return math.sqrt(kappa * (D - k) * p_o * (1 - p_o) / (n * k * gamma**2))
 
 
+def shuffled_cosine_scale(problem: PatternProblem) -> float:
+    """The standard deviation of cos(w, u*) for neurons that two steps turn to the empirical E[yx] of labels without
+    meaning: noise of the inputs' covariance, of which u* has the share Var(count)/(k σ̃²)."""
+    counts = torch.arange(problem.relevant + 1).double()
+    law = problem.balanced_law
+    variance = float((law * counts.square()).sum() - (law * counts).sum() ** 2)
+    return math.sqrt(variance / problem.relevant) / problem.scale
+
+
 def class_weight_spread(positive: Share) -> Share:
     """E[α_y²] of the weights α_y = 1/(2 Pr[y]): the factor by which balancing classes raises sampling variances."""
     spread: Share = (1 / positive + 1 / (1 - positive)) / 4
@@ -147,6 +156,15 @@ def compare_components(
         "component_correlation": (centred[0] * centred[1]).sum(1) / (centred[0].norm(dim=1) * centred[1].norm(dim=1)),
         "background_over_noise": (off.square().mean((1, 2)) / noise.square().mean(1)).sqrt(),
     }
+
+
+def relevant_over_background(components: Tensor, relevant: Tensor) -> Tensor:
+    """Root mean square of the components (seeds, neurons, patterns) on the relevant patterns over that on the others:
+    (seeds,). Sampling noise alone gives about 1."""
+    size = components.square().mean(1)
+    mask = torch.zeros_like(size, dtype=torch.bool).scatter_(1, relevant, True)
+    on, off = ((size * part).sum(1) / part.sum(1) for part in (mask, ~mask))
+    return (on / off).sqrt()
 
 
 def background_of(inputs: Tensor, relevant: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from assay.training import Seeds, accuracies
 from ..learners import Fit, features_of, initialise, train_head
 from ..network.arms import MAIN, WITH_STRUCTURE, WITHOUT_STRUCTURE, record_curve
 from ..params import TUNING_SEED, Training
-from .learners import train_linearised
+from .learners import ambient_cosines, train_linearised
 from .theory import bessel_bound
 
 ADAM = ("adam 0.001", "adam 0.01", "adam 0.1", "adam 1")
@@ -65,7 +65,7 @@ def ntk(params: Params, seeds: Seeds, record: lab.Recorder, *, setting: str, inp
     train, test = params.data(problem, seeds)
     start = initialise(seeds, params.stages(), problem.features)
     fit = params.comparator_fit(params.ntk)
-    record_curve(record, train_linearised(start, *train, fit, seeds), test, train)
+    record_curve(params, record, train_linearised(start, *train, fit, seeds), test, train)
     record.note(fit=params.ntk)
 
 
@@ -82,13 +82,14 @@ def random_features(params: Params, seeds: Seeds, record: lab.Recorder, *, setti
     train, test = params.data(problem, seeds)
     start = initialise(seeds, params.stages(), problem.features)
     fit = params.comparator_fit(params.random_features)
-    head = record_curve(record, train_head(features_of(start), *train, fit, seeds), test, train)
+    head = record_curve(params, record, train_head(features_of(start), *train, fit, seeds), test, train)
     margin = 1 - test[1] * head(test[0])
     record(hinge_loss=margin.clamp(min=0).mean(1))
     norms = head.weights.norm(dim=1).tolist()
     sizes = (problem.relevant, problem.patterns)
     bounds = [bessel_bound(problem.background, 2 * params.half_width, norm, *sizes) for norm in norms]
     record(head_norm=norms, bessel_bound=bounds)
+    record(largest_cosine=ambient_cosines(start, problem, seeds).amax(1))
     record.note(fit=params.random_features)
 
 
@@ -111,4 +112,5 @@ def tuning(
     fit = replace(params.comparator_fit(candidate), every=params.steps, early=())
     learn = partial(train_linearised, start) if comparator == "ntk" else partial(train_head, features_of(start))
     for step, predict in learn(*train, fit, seeds):
-        record(step=step, validation_accuracy=accuracies(predict, *validation)[0])
+        accuracy = accuracies(predict, *validation)[0]
+        record(step=step, trials=params.test_samples, validation_accuracy=accuracy)

@@ -29,6 +29,7 @@ def references(m: Measurements[Params]) -> dict[str, float]:
     "tuning",
     caption="How the comparators were tuned: validation accuracy of every optimizer and rate on seeds kept for tuning. "
     "Rings mark the choice.",
+    shows=("N3", "N4", "N5", "N6"),
 )
 def tuning(m: Measurements[Params]) -> alt.ConcatChart:
     rows = m.rows("validation_accuracy", arm="tuning").with_columns(
@@ -55,6 +56,7 @@ def tuning(m: Measurements[Params]) -> alt.ConcatChart:
     "bounds",
     caption="What the theory says at these sizes: reference accuracies, the fixed-feature bound as printed (vacuous "
     "when negative) and as sharpened, and the queries needed without structure.",
+    shows=("C5d", "C6l"),
 )
 def bounds(m: Measurements[Params]) -> pl.DataFrame:
     params = m.params_of("parity")

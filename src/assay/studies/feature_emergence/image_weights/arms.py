@@ -27,16 +27,13 @@ part = lab.Part("image_weights", params=Params, presets={"smoke": lab.PartPreset
 def image_weights(params: Params, seeds: Seeds, record: lab.Recorder, *, start: str) -> None:
     """Two-layer networks on the image classes 0 and 1: do first-layer weights cluster, and when do they move?"""
     train, test = (two_classes(images, 0, 1) for images in params.image_sets())
-    quarter = params.image_epochs // 4
-    moved = []
     for look in two_layer_weights(train, test, seeds, epochs=params.image_epochs, init_scale=STARTS[start]):
-        record(step=look.epoch, movement=look.movement, test_accuracy=look.test_accuracy)
-        moved.append(look.movement)
+        record(step=look.epoch, movement=look.movement)
+        record(step=look.epoch, trials=len(test), test_accuracy=look.test_accuracy)
         if look.epoch in (0, params.image_epochs):
             found = [
                 cluster_statistics(weights, 2, seed=seed) for weights, seed in zip(look.weights, seeds, strict=True)
             ]
             record(step=look.epoch, silhouette=[c.silhouette for c in found], within_cosine=[c.within for c in found])
-    record(early_over_late=torch.stack(moved[1 : quarter + 1]).sum(0) / torch.stack(moved[-quarter:]).sum(0))
     maps = [direction_maps([weights])[0].points for weights in look.weights]
     record.array("weight_map", torch.stack(maps))

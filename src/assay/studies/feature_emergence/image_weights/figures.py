@@ -14,6 +14,7 @@ from .arms import Params, part
     "image-weights",
     caption="First-layer weights of networks trained on two image classes (seed 0, each in its own best plane), from a "
     "standard and from a ten times smaller Gaussian start. The clusters are clear only from the small start.",
+    shows=("C8b", "C8c", "C8d"),
 )
 def image_weights(m: Measurements[Params]) -> alt.HConcatChart:
     parts = []
@@ -29,6 +30,7 @@ def image_weights(m: Measurements[Params]) -> alt.HConcatChart:
 @part.figure(
     "movement",
     caption="How far the first layer moves in each epoch on two image classes, as a share of its initial norm.",
+    shows=("C8a",),
 )
 def movement(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("movement", arm="image-weights").filter(pl.col("step") > 0), "start", "step")

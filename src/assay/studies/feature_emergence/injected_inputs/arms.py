@@ -58,11 +58,11 @@ def injected_inputs(params: Params, seeds: Seeds, record: lab.Recorder, *, width
         studying=training,
         evaluate_every=max(1, params.student_steps // 25),
     )
-    record(teacher_accuracy=report.teacher_accuracy)
+    record(trials=len(test), teacher_accuracy=report.teacher_accuracy)
     for curve in report.curves:
         steps = curve.steps.tolist()
         at = {"fraction": curve.fraction}
-        record.curve(steps, at={**at, "part": "original"}, part_accuracy=curve.original)
+        record.curve(steps, at={**at, "part": "original"}, trials=len(test), part_accuracy=curve.original)
         if curve.fraction:
-            record.curve(steps, at={**at, "part": "injected"}, part_accuracy=curve.injected)
+            record.curve(steps, at={**at, "part": "injected"}, trials=len(test), part_accuracy=curve.injected)
             record.curve(steps, at={**at, "part": "mixture"}, part_accuracy=curve.mixture)

@@ -14,6 +14,7 @@ from .arms import Params, part
     "injected-inputs",
     caption="Students of a labelling teacher: agreement with it on the images, on the Gaussian inputs that "
     "replace half of them, on the mixture, and on images when nothing was replaced.",
+    shows=("C8e", "C8f", "C8g", "C8r"),
 )
 def injected_inputs(m: Measurements[Params]) -> alt.HConcatChart:
     rows = m.rows("part_accuracy", arm="injected-inputs", fraction=[0.0, 0.5]).with_columns(

@@ -47,7 +47,8 @@ def resnet(params: Params, seeds: Seeds, record: lab.Recorder, *, labels: str) -
     sizes = (len(train), params.resnet_width, params.resnet_epochs)
     recipe = ResNetFilters.fitting(*sizes, params.resnet_rate, shuffle_labels=labels == "shuffled")
     report = recipe.train(train, test, seeds)
-    record(step=params.resnet_epochs, test_accuracy=report.test_accuracy[params.resnet_epochs])
+    accuracy = report.test_accuracy[params.resnet_epochs]
+    record(step=params.resnet_epochs, trials=len(test), test_accuracy=accuracy)
     for stage in range(len(report.chunk_means)):
         early, late = report.turns(stage)
         record(at={"stage": stage + 1}, smallest_chunk_cosine=report.smallest_chunk_cosine(stage))

@@ -9,7 +9,8 @@ from .arms import Params, part
 
 @part.claim(
     "C8h",
-    "early gradients of a ResNet's filters agree: every pair of chunk means has cos ≥ 0.3 in every stage",
+    "Early gradients of a ResNet's filters on two image classes agree: chunk means have pairwise cos of at least 0.3 "
+    "in every stage.",
     source="Table 7",
 )
 def gradients_agree(m: Measurements[Params]) -> Judgement:
@@ -18,7 +19,7 @@ def gradients_agree(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C8i",
-    "the filters of its last stage turn more in the first seventh of training than in the rest",
+    "On two image classes the filters of a ResNet's last stage turn more in the first seventh of training than later.",
     source="Figures 20 and 21",
 )
 def filters_turn_early(m: Measurements[Params]) -> Judgement:
@@ -28,7 +29,7 @@ def filters_turn_early(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N7",
-    "with shuffled labels early ResNet gradients agree less than with the true ones (last stage)",
+    "With shuffled labels of two image classes, a ResNet's early last-stage gradients agree less than with true ones.",
     source="control",
 )
 def shuffled_gradients(m: Measurements[Params]) -> Judgement:
