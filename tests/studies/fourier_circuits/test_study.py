@@ -78,10 +78,15 @@ def test_a_setting_keeps_its_learner(arm, name, value):
         make_plan(study, Request("smoke", overrides={name: value}, arms=arm))
 
 
+def test_a_transformer_keeps_inputs_to_be_validated_on():
+    with pytest.raises(UserError, match="whole=true is not allowed"):
+        make_plan(study, Request("smoke", overrides={"sum-of-2.whole": "true"}, arms="grokking"))
+
+
 def domain(claim_id: str, preset: str, **overrides: str) -> list[str]:
     """The parts of a claim's domain that a run lies outside of."""
     claim = study.claims[claim_id]
-    named = {f"{claim.setting}.{name}" if name != "strengths" else name: value for name, value in overrides.items()}
+    named = {f"{claim.setting}.{name}": value for name, value in overrides.items()}
     params = study.resolve(preset, named, claim.setting)
     return [words for words, predicate in claim.when.items() if not predicate(params)]
 
@@ -98,9 +103,13 @@ def domain(claim_id: str, preset: str, **overrides: str) -> list[str]:
         ("C4w", "laptop", {"modulus": "13"}, ["p = 11"]),
         ("C4a", "laptop", {"train_count": "100"}, ["half of the inputs"]),
         ("C7d", "laptop", {}, []),
-        ("C7d", "laptop", {"strengths": "0.1,0.2"}, ["a λ below γ*(p−1)/p"]),
+        ("C7d", "laptop", {"terms": "2"}, ["k = 3"]),
+        ("C4v", "laptop", {"whole": "false"}, ["training on all inputs"]),
+        ("N5", "laptop", {}, []),
+        ("N5", "laptop", {"modulus": "13"}, ["p = 11"]),
+        ("N1", "laptop", {"regulariser": "norm"}, ["the regulariser decay"]),
         ("C7e", "laptop", {"width": "20"}, ["at least 2^{2k−2}(p−1) neurons"]),
-        ("C7f", "laptop", {"strengths": "1e-4,1e-5"}, ["a λ above the threshold"]),
+        ("C7f", "laptop", {"regulariser": "norm"}, ["the regulariser sum"]),
     ],
 )
 def test_claims_are_not_judged_outside_their_words(claim_id, preset, overrides, outside):

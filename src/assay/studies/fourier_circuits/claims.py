@@ -11,7 +11,7 @@ TRAINED = ("full-data", "regularisation", "shuffled", "network", "weight-decay")
 
 @study.claim(
     "C1k",
-    "nor does any trained network, at any step, where J comes close to its bound",
+    "No trained network, at any step and in any setting, has a mean margin (J) above the theory's bound (γ*‖θ‖^{k+1}).",
     source="Lemma C.5; trained networks, all arms",
 )
 def never_above(m: Measurements[Params]) -> Judgement:

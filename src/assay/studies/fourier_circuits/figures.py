@@ -27,6 +27,7 @@ def _networks(m: Measurements[Params]) -> list[tuple[str, str]]:
     "margins",
     caption="Normalised margins over training as shares of γ*, the largest possible: smallest and mean margin over the "
     "training inputs (at most 4,096) and the closed form J that bounds them on all inputs. Mean and 95 % interval.",
+    shows=("C1k", "C4z", "C7a", "C7b", "C7c"),
 )
 def margins(m: Measurements[Params]) -> alt.VConcatChart:
     panels = [_margins(m, arm, setting) for arm, setting in _networks(m)]
@@ -64,6 +65,7 @@ _COLUMNS = {
     caption="Trained networks, means and 95 % intervals over seeds: share of one frequency by several averages, "
     "frequencies present, phases, and margins on training inputs and on all inputs as shares of γ*. Last rows: weight "
     "decay in place of the penalty, and shuffled labels.",
+    shows=("C2d", "C4a", "C4b", "C4c", "C4d", "C4f", "C4g", "C4v", "C4w", "C4x", "C4y", "N1", "N5"),
 )
 def networks(m: Measurements[Params]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
@@ -86,6 +88,7 @@ def networks(m: Measurements[Params]) -> pl.DataFrame:
     caption="Transformers: mean steps to 0.99 (validation: at least, where some seeds never got there), the delay, and "
     "the share of two modes in the median head, untrained, trained, and with the key-query weights of the start under "
     "the trained embeddings. Weight decay as in the source unless said.",
+    shows=("C5a", "C5b", "C5c", "C5d", "C5e", "C5f", "C6d", "C6e", "C6f", "C6g", "C6h", "C6k"),
 )
 def transformers(m: Measurements[Params]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
@@ -103,7 +106,7 @@ def transformers(m: Measurements[Params]) -> pl.DataFrame:
         row = {
             "arm": arm,
             "task": words(m, setting),
-            "training inputs": params.train_count or params.modulus**params.terms // 2,
+            "training inputs": params.training_inputs,
             "train ≥ .99": float(m.final("train_step", **where).array.mean()),
             "validation ≥ .99": float(m.final("validation_step", **where).array.mean()),
             "generalised": f"{int(generalised.sum())} of {len(generalised)}",

@@ -138,8 +138,9 @@ def mean_loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Look:
-    """A network on a set of inputs, per seed: accuracy, cross-entropy, smallest and mean margin of the raw network."""
+    """A network on so many inputs, per seed: accuracy, cross-entropy, smallest and mean margin of the raw network."""
 
+    inputs: int
     accuracy: Tensor
     loss: Tensor
     least_margin: Tensor
@@ -162,7 +163,7 @@ def look(problem: ModularAddition, network: Network, flat: Tensor) -> Look:
         total = total + found.sum(1)
         least = torch.minimum(least, found.amin(1))
     n = flat.shape[1]
-    return Look(right / n, loss / n, least, total / n)
+    return Look(n, right / n, loss / n, least, total / n)
 
 
 def margin_ratios(network: Network, seen: Look) -> dict[str, Tensor]:

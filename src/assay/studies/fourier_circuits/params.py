@@ -114,6 +114,7 @@ _WORDS = {
     "layers": "{}-layer transformers",
     "heads": "{} heads",
     "regulariser": "the regulariser {}",
+    "whole": "training on all inputs",
 }
 
 

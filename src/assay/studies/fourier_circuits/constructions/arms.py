@@ -6,18 +6,11 @@ import torch
 from pydantic import Field, field_validator
 
 from assay import lab
-from assay.methods.modular_margin import (
-    CONSTRUCTIONS,
-    Construction,
-    build_max_margin,
-    margin_certificate,
-    max_margin,
-    network_logits,
-)
+from assay.methods.modular_margin import margin_certificate, max_margin, network_logits
 from assay.training import Seeds
 
 from ..problem import ModularAddition, check_pairs, pair
-from .theory import diagonal_transform
+from .theory import CONSTRUCTIONS, Construction, construct, diagonal_transform
 
 OF_TWO = ("3-2", "5-2", "7-2", "11-2", "13-2")
 OF_MORE = ("3-3", "5-3", "7-3", "11-3", "3-4", "5-4", "7-4", "3-5", "5-5", "3-6")
@@ -52,7 +45,7 @@ def construction(params: Params, seeds: Seeds, record: lab.Recorder, *, construc
         p, k = pair(case)
         gamma, half = max_margin(p, k), (p - 1) // 2
         turns = 2 * torch.pi * seeds.uniform(f"offsets {case}", half, k)
-        built = [build_max_margin(p, k, construction, offsets=each) for each in turns.cpu()]
+        built = [construct(p, k, construction, offsets=each) for each in turns.cpu()]
         U, W = (torch.stack(parts).to(seeds.device) for parts in zip(*built, strict=True))
         found = margin_certificate(U, W)
         inputs = ModularAddition(p, k).inputs(torch.arange(p**k, device=seeds.device))

@@ -8,12 +8,14 @@ from assay.lab import Measurements
 from assay.methods.modular_margin import max_margin, required_width
 
 from .arms import Params, part
+from .theory import circle
 
 
 @part.table(
     "sizes",
-    caption="The source's sizes: all inputs, the neurons of both constructions, the maximum margin γ* at norm 1, and "
-    "the width that the source prints.",
+    caption="The source's sizes: all inputs, the neurons of the three constructions, the maximum margin γ* at norm 1, "
+    "and the width that the source prints.",
+    shows=("C1a", "C3c", "C3g"),
 )
 def sizes(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
@@ -25,6 +27,7 @@ def sizes(m: Measurements[Params]) -> pl.DataFrame:
             "inputs": p**k,
             "2^(2k−2)(p−1)": required_width(p, k),
             "3^k(p−1)/2": required_width(p, k, "thirds"),
+            "3^(k−1)(p−1)": circle(k)[1] * (p - 1) // 2,
             "γ*": f"{max_margin(p, k):.6e}",
             "paper neurons": m.paper_value(use=use, k=k, p=p, metric="neurons"),
         }
@@ -35,7 +38,9 @@ def sizes(m: Measurements[Params]) -> pl.DataFrame:
 @part.table(
     "constructions",
     caption="Constructed networks on all p^k inputs: deviation of the smallest margin from γ* and of the logits from "
-    "γ*(1[c = Σa] − 1/p), and the margin ratio without the first frequency; the largest over seeds.",
+    "γ*(1[c = Σa] − 1/p), spread of its frequencies (f̂(j, ..., j, −j) from γ*p^k), and the margin ratio without the "
+    "first frequency; the largest over seeds.",
+    shows=("C1a", "C1b", "C3c", "C3d", "C3g", "N3"),
 )
 def constructions(m: Measurements[Params]) -> pl.DataFrame:
     frame = m.rows(arm="construction").pivot(
@@ -44,6 +49,7 @@ def constructions(m: Measurements[Params]) -> pl.DataFrame:
     return frame.group_by("construction", "p", "k", "neurons", maintain_order=True).agg(
         (pl.col("margin_ratio") - 1).abs().max().alias("|margin/γ* − 1|"),
         pl.col("logit_deviation").max().alias("logits, over γ*"),
+        pl.col("diagonal_deviation").max().alias("|f̂/(γ*p^k) − 1|"),
         pl.col("dropped_margin").max().round(3).alias("margin/γ* without ζ = 1"),
         pl.col("perturbed_ratio").max().round(4).alias("margin/γ* perturbed by 1 %"),
     )

@@ -110,7 +110,9 @@ def train_network(
         seen = look(problem, network, train[:, : params.points])
         unseen = look(problem, network, test[:, : params.points]) if test.shape[1] else seen
         ratios: dict[str, Any] = margin_ratios(network, seen)
-        record(step=step, train_accuracy=seen.accuracy, test_accuracy=unseen.accuracy, loss=seen.loss, **ratios)
+        record(step=step, trials=seen.inputs, train_accuracy=seen.accuracy)
+        record(step=step, trials=unseen.inputs, test_accuracy=unseen.accuracy)
+        record(step=step, loss=seen.loss, **ratios)
         if step in (0, params.steps):
             spectra: dict[str, Any] = sparsity(network.U, network.W)
             record(step=step, **spectra)
@@ -132,11 +134,11 @@ def _record_on_all(
         full_margin_ratio=found["margin_ratio"],
         full_mean_margin_ratio=found["mean_margin_ratio"],
         full_alignment_ratio=found["alignment_ratio"],
-        full_accuracy=seen.accuracy,
         least_margin=seen.least_margin,
         norm=network.squares.pow(order / 2).sum(1).pow(1 / order),
         objective=seen.loss + recipe.cost(network).double(),
     )
+    record(trials=seen.inputs, full_accuracy=seen.accuracy)
     if problem.size <= SMALL:
         pairs = zip(network.U.double().cpu(), network.W.double().cpu(), strict=True)
         spectra = [logit_fourier(partial(network_logits, u, w), problem.p, problem.k) for u, w in pairs]

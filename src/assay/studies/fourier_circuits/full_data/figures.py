@@ -18,6 +18,7 @@ from .theory import regularised_optimum
     "seed, over γ*; theory has 1 at every λ left of the dashed line, γ*(p−1)/p, and the zero network right of it (at "
     "0). "
     "Right: the objective reached (dots) and its global minimum in closed form (line).",
+    shows=("C7d", "C7e", "C7f"),
 )
 def regularisation(m: Measurements[Params]) -> alt.HConcatChart:
     params = m.params_of("full-k3")
@@ -26,7 +27,7 @@ def regularisation(m: Measurements[Params]) -> alt.HConcatChart:
     rows = rows.select("strength", "seed", "metric", "value")
     vanished = (pl.col("strength") >= limit) & (pl.col("metric") == "full_margin_ratio")
     rows = rows.with_columns(value=pl.when(vanished).then(0.0).otherwise("value"))
-    fine = np.geomspace(min(m.params.strengths), max(m.params.strengths), 200)
+    fine = np.geomspace(float(rows["strength"].to_numpy().min()), float(rows["strength"].to_numpy().max()), 200)
     best = [regularised_optimum(params.modulus, params.terms, float(strength)) for strength in fine]
     x = alt.X("strength:Q", title="λ", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=5))
     parts = []

@@ -53,6 +53,10 @@ class Params(Task):
     def transformer_bytes(self) -> float:
         """What one transformer touches in a step."""
         self.check_learner("transformer")
+        if self.whole:
+            raise lab.UserError(
+                "a transformer is validated on inputs that it did not see, so whole=true is not allowed"
+            )
         length = self.terms + 1
         inner = self.heads * self.head_dim
         one = 4.0 * self.batch * (4 * self.dim + 3 * self.mlp + length * (2 * inner + 2 * self.heads))
@@ -135,7 +139,7 @@ def equal_counts(params: Params, seeds: Seeds, record: lab.Recorder, *, setting:
 def train_transformer(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     """Train, follow both accuracies, and record the delay and what the heads look like."""
     problem, model = params.problem, params.transformer
-    train, validation = problem.split(seeds, params.train_count or problem.size // 2)
+    train, validation = problem.split(seeds, params.training_inputs)
     weights = start = model.initial(problem, seeds)
     seen, unseen = train[:, : params.checked], validation[:, : params.checked]
     rights = torch.zeros_like(unseen, dtype=torch.bool)
@@ -144,23 +148,22 @@ def train_transformer(params: Params, seeds: Seeds, record: lab.Recorder) -> Non
         rights = correct(model, problem, weights, unseen)
         fitted, generalised = correct(model, problem, weights, seen).double().mean(1), rights.double().mean(1)
         history.append((step, fitted.tolist(), generalised.tolist()))
-        record(step=step, train_accuracy=fitted, validation_accuracy=generalised)
+        record(step=step, trials=seen.shape[1], train_accuracy=fitted)
+        record(step=step, trials=unseen.shape[1], validation_accuracy=generalised)
     for threshold, suffix in ((0.99, ""), (0.9, "_at_90")):
         delays = [grokking_delay([(step, a[i], b[i]) for step, a, b in history], threshold) for i in range(len(seeds))]
         found: dict[str, Any] = {
             "log_ratio": [delay.log_ratio for delay in delays],
             "train_step": [delay.train_step for delay in delays],
             "validation_step": [delay.validation_step for delay in delays],
-            "generalised": [float(not delay.validation_censored) for delay in delays],
+            "generalised": torch.tensor([not delay.validation_censored for delay in delays]),
         }
         record(**{name + suffix: values for name, values in found.items()})
     if problem.k == 2:
         known = problem.mirrored(train, unseen)
-        record(
-            mirrored_accuracy=share_correct(rights, known),
-            unmirrored_accuracy=share_correct(rights, ~known),
-            mirrored_share=known.double().mean(1),
-        )
+        # Of how many pairs each accuracy is differs between seeds, so only the share of mirrored ones has trials.
+        record(mirrored_accuracy=share_correct(rights, known), unmirrored_accuracy=share_correct(rights, ~known))
+        record(trials=known.shape[1], mirrored_share=known.double().mean(1))
     shares: dict[str, Any] = attention_shares(model, problem, start, weights, seeds)
     record(**shares)
     record.array("heads", model.head_tables(weights, problem.p)[:, :4])

@@ -26,6 +26,7 @@ def words(m: Measurements[Params], setting: str) -> str:
     caption="Figure 4.4: training (blue) and validation accuracy (red) with 95 % intervals over seeds, on half of all "
     "inputs. Grey spans the mean steps at which they reach 0.99; a run that never does counts with its last step, "
     "which ≥ tells. The last panel has the same p and number of training inputs for both k.",
+    shows=("C6a", "C6b", "C6c", "C6d", "C6e", "C6f", "C6g", "C6h", "C6i", "C6k", "C6l", "C6m", "C6n"),
 )
 def grokking(m: Measurements[Params]) -> alt.VConcatChart:
     panels = [_panel(m, setting) for setting in SUMS] + [_equal(m)]

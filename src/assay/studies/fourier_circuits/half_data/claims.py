@@ -33,9 +33,14 @@ K3, K4, K5 = _network(3, "C.1, C.2"), _network(4, "4.1, 4.2"), _network(5, "C.3,
 ON_HALF = about("k3", half=True, terms=3)
 
 
+def _headline(network: dict[str, Any]) -> dict[str, Any]:
+    return network | {"headline": True}
+
+
 @part.claims_over(
     {"C4a": K3, "C4h": K4, "C4o": K5},
-    statement="k = {k}: the network trained on half of the inputs generalises: test accuracy at least 0.99",
+    statement="Networks trained on half of all sums of {k} numbers mod p generalise: their test accuracy is at least "
+    "0.99.",
     source="Figures {figures}",
 )
 def generalises(m: Measurements[Params], *, setting: str) -> Judgement:
@@ -43,10 +48,10 @@ def generalises(m: Measurements[Params], *, setting: str) -> Judgement:
 
 
 @part.claims_over(
-    {"C4b": K3, "C4i": K4, "C4p": K5},
-    statement="k = {k}: neurons are one-sparse: the median share of one frequency is at least 0.95 "
-    "(norms above 10 % of the largest)",
-    source="Figures {figures}",
+    {"C4b": _headline(K3), "C4i": K4, "C4p": K5},
+    statement="In networks trained on half of all sums of {k} numbers mod p, one frequency has at least 95 % of the "
+    "median live neuron's power.",
+    source="Figures {figures}; live: norms above 10 % of the largest",
 )
 def one_sparse(m: Measurements[Params], *, setting: str) -> Judgement:
     return _final(m, "power_median", setting).named("median share").at_least(0.95)
@@ -54,8 +59,9 @@ def one_sparse(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C4c": K3, "C4j": K4, "C4q": K5},
-    statement="k = {k}: the mean share, weighted by what a neuron contributes (norm^{{k+1}}), is at least 0.98",
-    source="Figures {figures}",
+    statement="In networks trained on half of all sums of {k} numbers mod p, one frequency has at least 98 % of a "
+    "neuron's power, in the mean weighted by norm^{{k+1}}.",
+    source="Figures {figures}; norm^{{k+1}} is a neuron's part in function and penalty",
 )
 def one_sparse_by_weight(m: Measurements[Params], *, setting: str) -> Judgement:
     return _final(m, "power_weighted", setting).named("weighted mean share").at_least(0.98)
@@ -63,8 +69,9 @@ def one_sparse_by_weight(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C4d": K3, "C4k": K4, "C4r": K5},
-    statement="k = {k}: the mean share at the start is below half of the median after training",
-    source="Figures {figures}",
+    statement="Before training on sums of {k} numbers mod p, a mean neuron's strongest frequency has less than half "
+    "the share of the median live one's after it.",
+    source="Figures {figures}; half of the inputs",
 )
 def less_before(m: Measurements[Params], *, setting: str) -> Judgement:
     ratio = _start(m, "power_mean", setting) / _final(m, "power_median", setting)
@@ -73,9 +80,9 @@ def less_before(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C4e": K3, "C4l": K4, "C4s": K5},
-    statement="k = {k}: all neurons, dead ones included: the 5 % quantile of the share after training exceeds the 95 % "
-    "quantile before",
-    source="Figures {figures}",
+    statement="After training on half of all sums of {k} numbers mod p, 95 % of all neurons are closer to one "
+    "frequency than 95 % were before.",
+    source="Figures {figures}; 5 % quantile after against 95 % quantile before, dead neurons included",
 )
 def no_overlap(m: Measurements[Params], *, setting: str) -> Judgement:
     gap = _final(m, "power_low", setting) - _start(m, "power_high", setting)
@@ -84,9 +91,9 @@ def no_overlap(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C2f": K3, "C2g": K4, "C2h": K5},
-    statement="k = {k}: live neurons alone (norms above 10 % of the largest): the 5 % quantile of the share after "
-    "training exceeds the 95 % quantile before",
-    source="Figures {figures}",
+    statement="After training on half of all sums of {k} numbers mod p, 95 % of the live neurons are closer to one "
+    "frequency than 95 % of all were before.",
+    source="Figures {figures}; 5 % quantile after against 95 % quantile before; live: norms above 10 % of the largest",
 )
 def no_overlap_of_live(m: Measurements[Params], *, setting: str) -> Judgement:
     gap = _final(m, "power_low_live", setting) - _start(m, "power_high", setting)
@@ -95,7 +102,7 @@ def no_overlap_of_live(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C4f": K3, "C4m": K4, "C4t": K5},
-    statement="k = {k}: all (p−1)/2 frequencies occur",
+    statement="Networks trained on half of all sums of {k} numbers mod p use all (p−1)/2 frequencies.",
     source="Figures {figures}",
 )
 def all_frequencies(m: Measurements[Params], *, setting: str) -> Judgement:
@@ -103,9 +110,10 @@ def all_frequencies(m: Measurements[Params], *, setting: str) -> Judgement:
 
 
 @part.claims_over(
-    {"C4g": K3, "C4n": K4, "C4u": K5},
-    statement="k = {k}: they occur almost evenly: largest over smallest weight at most 3",
-    source="Figures {figures}",
+    {"C4g": _headline(K3), "C4n": K4, "C4u": K5},
+    statement="Networks trained on half of all sums of {k} numbers mod p use all frequencies evenly: none has more "
+    "than 3 times the weight of another.",
+    source="Figures {figures}; weight: sum of norm^{{k+1}} over the neurons of a frequency",
 )
 def evenly(m: Measurements[Params], *, setting: str) -> Judgement:
     return _final(m, "frequency_ratio", setting).named("largest/smallest weight").at_most(3)
@@ -113,7 +121,8 @@ def evenly(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claim(
     "C4z",
-    "half of the data, k = 3: the mean training margin is at least 0.8γ*",
+    "In networks trained on half of all sums of 3 numbers mod p, the mean margin on training inputs is at least 80 % "
+    "of the largest possible (γ*).",
     source="Lemma 4.7, Figure C.1",
     **ON_HALF,
 )
@@ -123,24 +132,32 @@ def mean_margin(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C2d",
-    "trained networks (k = 3, half of the data) have phases that add up, |Σθ_l − θ_w| below 0.2",
-    source="Figure C.1",
+    "In networks trained on half of all sums of 3 numbers mod p, a neuron's input phases add up to its output phase: "
+    "their difference is below 0.2.",
+    source="Figure C.1; median over neurons, weighted by norm^{k+1}",
     **ON_HALF,
 )
 def phases_add_up(m: Measurements[Params]) -> Judgement:
     return _final(m, "phase_residual", "k3").named("weighted median of |Σθ_l − θ_w|").below(0.2)
 
 
-@part.claim("C2e", "and one frequency for all k+1 vectors of a neuron", source="Figure C.1", **ON_HALF)
+@part.claim(
+    "C2e",
+    "In networks trained on half of all sums of 3 numbers mod p, neurons with at least 98 % of the weight have one "
+    "frequency in all k+1 vectors.",
+    source="Figure C.1; weight: norm^{k+1}",
+    **ON_HALF,
+)
 def one_frequency(m: Measurements[Params]) -> Judgement:
     return _final(m, "shared_frequency", "k3").named("weighted share of such neurons").at_least(0.98)
 
 
 @part.claim(
     "N1",
-    "weight decay in place of the penalty leaves neurons that are not one-sparse",
-    source="Control: the regulariser",
-    **about("k3-decay", regulariser="decay"),
+    "Networks trained on half of all sums of 3 numbers mod p with weight decay, not the penalty, keep mixed neurons: "
+    "less than 70 % in one frequency.",
+    source="Control: the regulariser; median of live neurons",
+    **about("k3-decay", half=True, terms=3, regulariser="decay"),
 )
 def not_by_decay(m: Measurements[Params]) -> Judgement:
     return _final(m, "power_median", "k3-decay", "weight-decay").named("median share").below(0.7)

@@ -24,6 +24,7 @@ _DOTS, _WAVE, _BARS = "#c0392b", "#9db8d9", "#3366aa"
     caption="Figures 4.1, C.1 and C.3: weights u_1(a) of random live neurons after training (dots), the trigonometric "
     "polynomial through them (line), and beside it the power at every frequency, as a share. Most are one cosine; the "
     "others are smaller neurons that training has not sorted or is switching off.",
+    shows=("C4b", "C4i", "C4p"),
 )
 def neurons(m: Measurements[Params]) -> alt.HConcatChart:
     return alt.hconcat(*(_neurons(m, setting) for setting in m.params.networks), spacing=40)
@@ -67,6 +68,7 @@ def _neuron(u: Vector, *, last: bool) -> alt.HConcatChart:
     caption="Figures 4.2, C.2 and C.4, all seeds together. Left: share of each frequency in Σ‖θ_i‖^{k+1} (line: even). "
     "Right: the largest normalised power of every neuron, folded and without the constant, at the start and after "
     "training; neurons whose norm fell below 10 % of the largest are drawn apart.",
+    shows=("C2f", "C2g", "C2h", "C4e", "C4g", "C4l", "C4n", "C4s", "C4u"),
 )
 def frequencies(m: Measurements[Params]) -> alt.VConcatChart:
     rows = [

@@ -23,6 +23,7 @@ Table = np.ndarray[Any, Any]
     caption="Figures 4.3, C.5 and C.6: E W^K W^{Qᵀ} Eᵀ of heads of the first layer on the number tokens, "
     "centred (keys up, queries across), and below it the power of its modes. Left: before training. Then heads after "
     "training with strong weight decay (k = 2; at the source's sizes k = 3), the last with the source's.",
+    shows=("C5a", "C5b", "C5e", "C5g", "C5j"),
 )
 def heads(m: Measurements[Params]) -> alt.HConcatChart:
     arm, strong, weak = "grokking", STRONG, "sum-of-2"

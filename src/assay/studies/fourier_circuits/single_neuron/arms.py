@@ -54,5 +54,5 @@ def single_neuron(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
                 power=report.power.amin(1),
                 phase_residual=report.phase_residual.amax(1),
                 amplitude_spread=report.amplitude_spread.amax(1),
-                shared=report.shared.double().amin(1),
+                shared=report.shared.all(1),
             )
