@@ -17,6 +17,7 @@ from .study import Params, study
     "rows",
     caption="Share answered when the last, the middle or the largest query row scores the tokens: hand-set model, real "
     "model (the source's rule), and the source's Mistral Nemo. In the hand-set model the largest row is the last one.",
+    shows=("C5a", "C5b", "C5c"),
 )
 def rows(m: Measurements[Params]) -> alt.Chart:
     found = [_row_frame(m, "hand-set, two hops", arm="planted", task="two-hop", length=m.params.lengths[0])]
@@ -49,6 +50,7 @@ def _row_frame(m: Measurements[Params], name: str, **where: Any) -> pl.DataFrame
     "selection",
     caption="What an index set holds: share of the needle's tokens, share of blocks of 16 tokens touched (spread), and "
     "the spread of all of a method's sets together. First lengths, mean over seeds.",
+    shows=("C7b", "C7c", "C7d"),
 )
 def selection(m: Measurements[Params]) -> pl.DataFrame:
     made = []

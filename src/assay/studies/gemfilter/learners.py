@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,19 +16,27 @@ from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapK
 from assay.methods.gemfilter.adapter import Attended, side_by_side, trimmed_cache, untouched_copy
 from assay.methods.gemfilter.baselines import Compression, Prefilled, filtered_positions
 
-#: What a learner reports: extra columns, and the metrics that belong to them.
-Row = tuple[dict[str, Any], dict[str, float]]
 #: What a selection is called: a word, or a word and the layer, rule or row that it stands for.
 Key = str | tuple[str, int | str]
 #: How a layer's attention scores the tokens.
 Rule = Literal["logits", "softmax", "window"]
 
 
+class Row(NamedTuple):
+    """What a learner reports: extra columns, and the metrics that belong to them. ``trials`` is set where these are
+    shares of so many prompts, or of so many tokens."""
+
+    columns: dict[str, Any]
+    metrics: dict[str, float]
+    trials: int | None = None
+
+
 def report(record: Callable[..., None], per_seed: Sequence[Sequence[Row]]) -> None:
     """Rows that every seed has in the same order, recorded for all seeds at once."""
     for rows in zip(*per_seed, strict=True):
-        columns, first = rows[0]
-        record(at=columns, **{name: [row[1][name] for row in rows] for name in first})
+        columns, first, _ = rows[0]
+        trials = [row.trials for row in rows if row.trials is not None]
+        record(at=columns, trials=trials or None, **{name: [row.metrics[name] for row in rows] for name in first})
 
 
 class Watch(Compression):

@@ -15,7 +15,3 @@ def test_costs_keep_their_order():
         assert made["filter only"].prefill_bytes < made["gemfilter"].prefill_bytes < made["snapkv"].prefill_bytes
         assert made["snapkv"].prefill_bytes < made["full"].prefill_bytes
         assert made["gemfilter"].cache_bytes == made["snapkv"].cache_bytes
-
-
-def test_the_longest_prompt_that_the_models_read():
-    assert theory.longest_read((4096, 122_880, 2**20)) == 122_880

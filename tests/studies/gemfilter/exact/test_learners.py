@@ -9,12 +9,12 @@ from assay.studies.gemfilter.exact.learners import _cached_sets, exact_rows, ran
 
 def test_exact_statements_hold():
     rows = exact_rows(0, 3, 96, 40, 4, "cpu")
-    apart = [(name, value) for _, metrics in rows for name, value in metrics.items() if "apart" in name]
+    apart = [(name, value) for row in rows for name, value in row.metrics.items() if "apart" in name]
     assert len(apart) >= 15
     assert all(abs(value) < 1e-3 for _, value in apart)
-    run = next(metrics for _, metrics in rows if "layers_run" in metrics)
+    run = next(row.metrics for row in rows if "layers_run" in row.metrics)
     assert run == {"layers_run": 3, "layers_wrong": 0}
-    sets = {columns["method"]: metrics["index_sets"] for columns, metrics in rows if "index_sets" in metrics}
+    sets = {row.columns["method"]: row.metrics["index_sets"] for row in rows if "index_sets" in row.metrics}
     assert sets["gemfilter"] == 1 < sets["snapkv"]
 
 

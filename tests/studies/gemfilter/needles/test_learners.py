@@ -7,6 +7,7 @@ pytest.importorskip("transformers", reason="the study's models need the extra ll
 
 from assay.methods.gemfilter import GemFilter
 from assay.networks import load_model
+from assay.studies.gemfilter.learners import Row
 from assay.studies.gemfilter.needles.learners import Trial, needle_trial, prompt_of
 
 DEPTHS = (0.0, 0.5, 1.0)
@@ -36,7 +37,7 @@ def test_a_seed_measures_the_same_alone_and_in_company(loaded, together):
 
 
 def test_seeds_take_the_depths_in_turn(together):
-    assert [rows[0] for rows, _ in together] == [({}, {"depth": depth}) for depth in DEPTHS]
+    assert [rows[0] for rows, _ in together] == [Row({}, {"depth": depth}) for depth in DEPTHS]
 
 
 def test_selections_are_those_of_the_filter_itself(loaded, together):
@@ -47,6 +48,18 @@ def test_selections_are_those_of_the_filter_itself(loaded, together):
 
 def test_ablations_are_asked_for_with_layers(loaded):
     ((rows, _),) = needle_trial(loaded, [0], 200, DEPTHS, Trial(1, "window", 2, (), 2))
-    columns = [set(columns) for columns, values in rows if "accuracy" in values]
-    assert columns
-    assert all(each == {"method"} for each in columns)
+    answered = [row for row in rows if "accuracy" in row.metrics]
+    assert answered
+    assert all(set(row.columns) == {"method"} and row.trials == 1 for row in answered)
+
+
+def test_a_plain_prompt_hides_the_same_fact_without_the_template(loaded):
+    loaded.tokenizer.chat_template = "{{ messages[0]['content'] }} now: "
+    try:
+        plain, chat = (prompt_of(loaded, 4, 200, DEPTHS, chat=chat) for chat in (False, True))
+    finally:
+        loaded.tokenizer.chat_template = None
+    assert (plain.chat, chat.chat) == (False, True)
+    assert plain.needle == chat.needle
+    assert len(plain.input_ids) == len(chat.input_ids) == 200
+    assert plain.input_ids != chat.input_ids

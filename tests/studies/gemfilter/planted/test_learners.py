@@ -8,6 +8,8 @@ from assay.studies.gemfilter.planted.problem import PlantedNeedle
 
 def test_rows_tell_the_needle_from_its_absence():
     rows = planted_rows(PlantedNeedle(256, 2, pairs=2), 0, (0.5,), 2, "cpu")
-    accuracy = {c["method"]: v["accuracy"] for c, v in rows if "method" in c and "accuracy" in v}
+    answered = [row for row in rows if "accuracy" in row.metrics]
+    accuracy = {row.columns["method"]: row.metrics["accuracy"] for row in answered if "method" in row.columns}
     assert accuracy["gemfilter"] == accuracy["full"] == 1
     assert accuracy["absent"] == accuracy["random"] == 0
+    assert {row.trials for row in answered} == {2}, "two prompts of one depth"

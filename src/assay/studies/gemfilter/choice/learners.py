@@ -32,14 +32,13 @@ def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int) -> list[Ro
         remember=False,
     )
     rows: list[Row] = [
-        ({"rule": rule, "layer": layer}, {"tuning_recall": value})
+        Row({"rule": rule, "layer": layer}, {"tuning_recall": value})
         for rule, values in choice.recall.items()
         for layer, value in enumerate(values)
     ]
-    found = {
-        "chosen_layer": float(choice.layer),
-        "chose_window": float(choice.rule == "window"),
-        "held_out_recall": choice.held_out_recall,
-        "held_out_coverage": choice.held_out_coverage,
-    }
-    return [*rows, ({}, found)]
+    return [
+        *rows,
+        Row({}, {"chosen_layer": float(choice.layer), "held_out_recall": choice.held_out_recall}),
+        Row({}, {"chose_window": float(choice.rule == "window")}, trials=1),
+        Row({}, {"held_out_coverage": choice.held_out_coverage}, trials=choice.prompts),
+    ]

@@ -2,69 +2,97 @@
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements, Values, pick
+import math
+from collections.abc import Callable, Iterable
+
+from assay.lab import Exact, Judgement, Measurements, farthest_from
 
 from . import theory
 from .arms import Params, part
 
-IN_CONTEXT = {"a prompt length within 128k tokens": lambda p: min(p.cost_lengths) <= theory.CONTEXT}
+LONG = {"a prompt of 122,880 tokens among cost_lengths": lambda p: theory.LONG in p.cost_lengths}
 
 
-def bytes_ratios(m: Measurements[Params], ours: str, theirs: str) -> list[Values]:
-    """Prefill bytes of one method over another's, for each of the source's models."""
-    n = theory.longest_read(m.params.cost_lengths)
+def chosen(choose: Callable[[list[float]], float], numbers: Iterable[Exact], what: str) -> Exact:
+    """One of some numbers, such as the largest; none where one of them is not finite."""
+    values = [number.value for number in numbers]
+    return Exact(choose(values) if all(map(math.isfinite, values)) else math.nan, what)
+
+
+def speed_ups(m: Measurements[Params], metric: str, model: str) -> list[Exact]:
+    """A number of one model for every prompt length."""
+    return [m.exact(metric, arm="cost", model=model, length=length) for length in m.params.cost_lengths]
+
+
+def bytes_ratios(m: Measurements[Params], ours: str, theirs: str) -> list[Exact]:
+    """Prefill bytes of one method over another's at 120k tokens, for each of the source's models."""
     found = []
     for model in theory.MODELS:
-        one, other = (m.final("prefill_bytes", arm="cost", model=model, length=n, method=x) for x in (ours, theirs))
-        found.append((one / other).named(f"prefill bytes of {ours} over {theirs}, {model}"))
+        where = {"arm": "cost", "model": model, "length": theory.LONG}
+        one, other = (m.exact("prefill_bytes", **where, method=method).value for method in (ours, theirs))
+        found.append(Exact(one / other))
     return found
 
 
 @part.claim(
     "C3d",
-    "prefill operations fall by m/r and never by more: 2.46, 2.11 and 1.68 for the three models",
-    source="Figure 9.3",
+    "By counted operations no prompt is so long that GemFilter reads it 2.4 times faster than full attention on all "
+    "three models of the source.",
+    source="Figures 9.3 and 9.6",
     printed="2.4 times faster for all three models",
     paper=2.4,
 )
-def speed_up_has_a_ceiling(m: Measurements[Params]) -> Judgement:
-    return m.every("share_of_ceiling", arm="cost").between(0.95, 1)
+def stated_speed_up_is_out_of_reach(m: Measurements[Params]) -> Judgement:
+    best = [chosen(max, speed_ups(m, "speed_up", model), model) for model in theory.MODELS]
+    return chosen(min, best, "largest speed-up of the slowest of the three models").below(2.4)
 
 
 @part.claim(
     "C3e",
-    "prefill memory at 120k tokens, largest of the three models: with its own layers alone GemFilter takes at most "
-    "70 % of SnapKV's (weights and caches)",
+    "At 120k tokens GemFilter's prefill takes at most 70 % of SnapKV's memory on all three models of the source, when "
+    "it loads its own layers alone.",
     source="Figure 9.3",
-    when=IN_CONTEXT,
-    printed="30 % less than SnapKV, whichever layers are loaded",
+    when=LONG,
     paper=0.70,
 )
 def memory_falls(m: Measurements[Params]) -> Judgement:
-    return pick(max, bytes_ratios(m, "filter only", "snapkv")).at_most(0.7)
+    ratios = bytes_ratios(m, "filter only", "snapkv")
+    return chosen(max, ratios, "largest ratio of weights and caches").at_most(0.7)
 
 
 @part.claim(
     "C3f",
-    "with the whole model loaded the saving against SnapKV is below 10 % for all three models (weights and caches; "
-    "activations can be cut for both)",
+    "At 120k tokens, with the whole model loaded, GemFilter's prefill saves less than 10 % of SnapKV's memory on each "
+    "of the source's three models.",
     source="Figure 9.3",
-    when=IN_CONTEXT,
+    when=LONG,
     printed="30 % less GPU memory than SnapKV",
     paper=0.70,
 )
 def resident_memory_hardly_falls(m: Measurements[Params]) -> Judgement:
-    return pick(min, bytes_ratios(m, "gemfilter", "snapkv")).between(0.9, 1)
+    ratios = bytes_ratios(m, "gemfilter", "snapkv")
+    return chosen(min, ratios, "smallest ratio of weights and caches").above(0.9)
 
 
 @part.claim(
     "C3h",
-    "prefill memory at 120k tokens, largest of the three models: with its own layers alone GemFilter takes at most "
-    "30 % of full attention's (weights and caches)",
+    "At 120k tokens GemFilter's prefill takes at most 30 % of full attention's memory on all three models, when it "
+    "loads its own layers alone.",
     source="Figure 9.3",
-    when=IN_CONTEXT,
-    printed="prefill memory mw + 2mhd: an n is missing",
+    when=LONG,
     paper=0.30,
 )
 def memory_falls_from_full(m: Measurements[Params]) -> Judgement:
-    return pick(max, bytes_ratios(m, "filter only", "full")).at_most(0.3)
+    ratios = bytes_ratios(m, "filter only", "full")
+    return chosen(max, ratios, "largest ratio of weights and caches").at_most(0.3)
+
+
+@part.claim(
+    "C3i",
+    "By counted operations GemFilter's prefill is faster than full attention's by the ratio of layers m/r or up to 5 % "
+    "less, at every prompt length.",
+    source="Theorem 9.3",
+)
+def speed_up_has_a_ceiling(m: Measurements[Params]) -> Judgement:
+    shares = [share for model in theory.MODELS for share in speed_ups(m, "share_of_ceiling", model)]
+    return chosen(farthest_from(0.975), shares, "speed-up over m/r, the one nearest to a limit").between(0.95, 1)

@@ -12,17 +12,12 @@ MODELS = {
 }
 
 
-#: The context of the text's models.
-CONTEXT = 2**17
-
-
-def longest_read(lengths: tuple[int, ...]) -> int:
-    """The longest of the prompts that the text's models can read."""
-    return max(n for n in lengths if n <= CONTEXT)
+#: The prompt on which memory is compared: 120k tokens, the longest of the text's.
+LONG = 122_880
 
 
 def ceiling(layers: int, layer: int) -> float:
-    """m / r: what the prefill's speed-up tends to as the prompt grows (Section 5, statement 3)."""
+    """m / r: what the prefill's speed-up tends to as the prompt grows (the case study of Section 9.3.2)."""
     return layers / layer
 
 

@@ -74,12 +74,12 @@ def _operations(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(ids, logits_to_keep=1, use_cache=False)
     full = cost_model("full", shape, n=n).prefill_flops + theory.dense_surplus(shape, n, shape.layers)
-    yield {"method": "full"}, {"operations_apart": abs(counter.get_total_flops() / full - 1)}
+    yield Row({"method": "full"}, {"operations_apart": abs(counter.get_total_flops() / full - 1)})
     with FlopCounterMode(display=False) as counter:
         gem.select(model, ids)
     layer = int(gem.layer)
     ours = cost_model("gemfilter", shape, n=n, layer=layer).prefill_flops + theory.dense_surplus(shape, n, layer)
-    yield {"method": "gemfilter"}, {"operations_apart": abs(counter.get_total_flops() / ours - 1)}
+    yield Row({"method": "gemfilter"}, {"operations_apart": abs(counter.get_total_flops() / ours - 1)})
 
 
 def _layers_run(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
@@ -96,7 +96,7 @@ def _layers_run(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
         for handle in handles:
             handle.remove()
     wrong = abs(len(ended) - int(gem.layer)) + float(ended != sorted(ended)) + len(late)
-    yield {"method": "gemfilter"}, {"layers_run": len(ended), "layers_wrong": wrong}
+    yield Row({"method": "gemfilter"}, {"layers_run": len(ended), "layers_wrong": wrong})
 
 
 def _whole_budget(model: Any, ids: Tensor, layer: int, new: int) -> Iterator[Row]:
@@ -111,7 +111,7 @@ def _whole_budget(model: Any, ids: Tensor, layer: int, new: int) -> Iterator[Row
     }
     for name, method in made.items():
         tokens = method.generate(model, ids, max_new_tokens=new, do_sample=False)
-        yield {"method": name}, {"tokens_apart": float((tokens != plain).sum())}
+        yield Row({"method": name}, {"tokens_apart": float((tokens != plain).sum())})
 
 
 def _caches(model: Any, ids: Tensor, gem: GemFilter, methods: dict[str, Compression], new: int) -> Iterator[Row]:
@@ -121,13 +121,13 @@ def _caches(model: Any, ids: Tensor, gem: GemFilter, methods: dict[str, Compress
         output: Any = made.generate(model, max_new_tokens=new, return_dict_in_generate=True)
         held = ids.shape[1] if made.method.name == "full" else gem.keep
         expected = cache_bytes(shape, held + new - 1, item=4)
-        yield {"method": made.method.name}, {"cache_apart": float(stored_bytes(output.past_key_values) - expected)}
+        yield Row({"method": made.method.name}, {"cache_apart": float(stored_bytes(output.past_key_values) - expected)})
     short = ids.gather(1, gem.select(model, ids).indices)
     output = model.generate(
         short, attention_mask=torch.ones_like(short), max_new_tokens=new, do_sample=False, return_dict_in_generate=True
     )
     expected = cache_bytes(shape, gem.keep + new - 1, item=4)
-    yield {"method": "gemfilter"}, {"cache_apart": float(stored_bytes(output.past_key_values) - expected)}
+    yield Row({"method": "gemfilter"}, {"cache_apart": float(stored_bytes(output.past_key_values) - expected)})
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def _positions(model: Any, ids: Tensor, gem: GemFilter, methods: dict[str, Any],
         with _largest_position(model) as largest:
             method.generate(model, ids, max_new_tokens=new, do_sample=False)
         expected = theory.position_range(name, ids.shape[1], gem.keep, new)
-        yield {"method": name}, {"largest_position": largest(), "position_apart": abs(largest() - expected)}
+        yield Row({"method": name}, {"largest_position": largest(), "position_apart": abs(largest() - expected)})
 
 
 def _sets(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
@@ -161,11 +161,13 @@ def _sets(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
     watch = Watch({"gemfilter": gem}, SnapKV(gem.keep))
     share_prefill(model, ids, [watch])
     sets = {tuple(places) for places in watch.index_sets()[0].tolist()}
-    yield {"method": "snapkv"}, {"index_sets": len(sets), "sets_apart": theory.index_sets("snapkv", shape) - len(sets)}
+    yield Row(
+        {"method": "snapkv"}, {"index_sets": len(sets), "sets_apart": theory.index_sets("snapkv", shape) - len(sets)}
+    )
     apart = (watch.kept["gemfilter"] != gem.select(model, ids).indices).sum()
     ours = len(_cached_sets(*share_prefill(model, ids, [FullAttention(), OneRun(gem)])))
     apart_sets = theory.index_sets("gemfilter", shape) - ours
-    yield {"method": "gemfilter"}, {"index_sets": ours, "sets_apart": apart_sets, "watched_apart": float(apart)}
+    yield Row({"method": "gemfilter"}, {"index_sets": ours, "sets_apart": apart_sets, "watched_apart": float(apart)})
 
 
 def _cached_sets(full: Any, one: Any) -> set[tuple[int, ...]]:

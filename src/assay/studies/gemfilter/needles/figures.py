@@ -51,6 +51,7 @@ def scans_chart(scans: Mapping[int, LayerScan], keep: Mapping[int, int]) -> alt.
     "recall",
     caption="Real model: share of the needle's tokens among the kept n/8, per layer and rule, with 95 % intervals over "
     "seeds; a panel per length. The strip: the three stages by the chosen rule. The source's rule is logits.",
+    shows=("C1c", "C1d", "C4h"),
 )
 def recall(m: Measurements[Params]) -> alt.HConcatChart:
     parts = []
@@ -64,6 +65,7 @@ def recall(m: Measurements[Params]) -> alt.HConcatChart:
     "needles",
     caption="Real model: share of needle prompts answered, depth against length, per method, all at k = n/8. Prompts a "
     "cell: seeds over depths.",
+    shows=("C2g", "C6c", "C6d", "N8"),
 )
 def heat_map(m: Measurements[Params]) -> alt.FacetChart:
     frame = needle_cells(m).filter(pl.col("method").is_in(METHODS))
@@ -87,7 +89,7 @@ def heat_map(m: Measurements[Params]) -> alt.FacetChart:
 def needle_cells(m: Measurements[Params]) -> pl.DataFrame:
     """The mean over the prompts of every cell, with the long ones where they ran."""
     frames = []
-    for arm in ("needles", "needles-long"):
+    for arm in ("needles", "needles-long", "needles-beyond"):
         with suppress(NotMeasured):
             depth = m.rows("depth", arm=arm).select("seed", "length", depth="value")
             found = m.rows("accuracy", arm=arm).filter(pl.col("method").is_not_null()).drop("depth", strict=False)
@@ -102,6 +104,7 @@ def needle_cells(m: Measurements[Params]) -> pl.DataFrame:
     "filter-layer",
     caption="Real model, first length: share answered against the filter layer with the chosen rule, 95 % intervals "
     "over seeds; and the source's PassageRetrieval scores of LLaMA 3.1 8B (Table 9.2). Layers as a share of all.",
+    shows=("C4f", "C4g", "C4i"),
 )
 def filter_layer(m: Measurements[Params]) -> alt.LayerChart:
     rows = m.rows("accuracy", arm="needles", length=m.params.real_lengths[0])
@@ -127,6 +130,7 @@ def filter_layer(m: Measurements[Params]) -> alt.LayerChart:
     "selected",
     caption="Which tokens of one prompt are kept, per layer (needle at half depth where a seed has one, first length). "
     "GemFilter has one set for all layers; of SnapKV the shade is the share of key-value heads. Orange: the needle.",
+    shows=("C7c", "C7d"),
 )
 def selected(m: Measurements[Params]) -> alt.HConcatChart:
     length = m.params.real_lengths[0]
@@ -157,7 +161,9 @@ def selected(m: Measurements[Params]) -> alt.HConcatChart:
 @part.table(
     "needles",
     caption="Real model: share of needle prompts answered with its 95 % interval over seeds, per length, all at "
-    "k = n/8; and the source's averages (ROUGE-1, k = 1024), Phi-3.5 for full, SnapKV and GemFilter, Nemo for one-run.",
+    "k = n/8; and the source's averages (ROUGE-1, k = 1024), Phi-3.5 for full, SnapKV and GemFilter, Nemo for one-run. "
+    "Plain: without the chat template, where that was measured.",
+    shows=("C2d", "C2e", "C2f", "C2g", "C2h", "C2i", "C2j", "C2k", "C6b", "C6c", "N8"),
 )
 def needle_table(m: Measurements[Params]) -> pl.DataFrame:
     m.rows(arm="needles")
@@ -172,5 +178,8 @@ def needle_table(m: Measurements[Params]) -> pl.DataFrame:
         for length in m.params.real_lengths:
             values = m.final("accuracy", arm="needles", length=length, method=method)
             cells[f"n = {length}"] = charts.plus_minus(values, 2)
+        with suppress(NotMeasured):
+            plain = m.final("accuracy", arm="needles-plain", length=m.params.real_lengths[0], method=method)
+            cells[f"plain, n = {m.params.real_lengths[0]}"] = charts.plus_minus(plain, 2)
         made.append({**cells, "prompts": len(values.by_seed), "paper": printed.get(method)})
     return pl.DataFrame(made, infer_schema_length=None)

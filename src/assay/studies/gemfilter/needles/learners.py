@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import torch
 from torch import Tensor
@@ -24,13 +24,15 @@ ROWS: Final = ("last", "middle", "largest")
 class Trial:
     """What is compared on a prompt: the chosen filter, the text's rule at its own best layer, and ablations.
 
-    ``layers`` are filter layers whose answers are compared, with the chosen rule; empty where only methods are."""
+    ``layers`` are filter layers whose answers are compared, with the chosen rule; empty where only methods are.
+    ``chat`` wraps the prompts in the model's chat template."""
 
     layer: int
     rule: Rule
     text_layer: int
     layers: tuple[int, ...]
     new: int
+    chat: bool = True
 
     def check(self, loaded: Loaded) -> None:
         """Refuse layers that the model does not have."""
@@ -60,9 +62,9 @@ class Selected:
     needle: Tensor
 
 
-def prompt_of(loaded: Loaded, seed: int, length: int, depths: Sequence[float]) -> NeedlePrompt:
+def prompt_of(loaded: Loaded, seed: int, length: int, depths: Sequence[float], *, chat: bool = True) -> NeedlePrompt:
     """A seed's prompt. Seeds take the depths in turn, so that as many seeds as depths have each of them once."""
-    return needle_prompt(loaded.tokenizer, length, depths[seed % len(depths)], seed=100 * seed)
+    return needle_prompt(loaded.tokenizer, length, depths[seed % len(depths)], seed=100 * seed, chat=chat)
 
 
 def needle_trial(
@@ -71,7 +73,7 @@ def needle_trial(
     """Every measurement on the prompts of some seeds. Full attention, SnapKV, H2O and one-run share a prefill; these
     and all second runs are decoded together."""
     trial.check(loaded)
-    prompts = [prompt_of(loaded, seed, length, depths) for seed in seeds]
+    prompts = [prompt_of(loaded, seed, length, depths, chat=trial.chat) for seed in seeds]
     ids = torch.tensor([prompt.input_ids for prompt in prompts], device=next(loaded.model.parameters()).device)
     keep, question = length // 8, min(32, length // 32)
     chosen = GemFilter(layer=trial.layer, keep=keep, rule=trial.rule)
@@ -89,7 +91,7 @@ def needle_trial(
         right["row", "last"] = right["text rule"]
         places = {name: each[i] for name, each in seen.kept.items()}
         ours, theirs = places[trial.rule, trial.layer], seen.index_sets[i]
-        rows: list[Row] = [({}, {"depth": prompt.depth}), *_method_rows(right)]
+        rows: list[Row] = [Row({}, {"depth": prompt.depth}), *_method_rows(right)]
         rows += [*_ablation_rows(right, places, prompt, trial), *_scan_rows(places, prompt, loaded.layers)]
         rows += _selection_rows(ours, theirs, prompt, length)
         made.append((rows, _selected(ours, theirs, prompt, length, loaded.layers)))
@@ -128,16 +130,24 @@ def _without(kept: Tensor, prompts: Sequence[NeedlePrompt], draws: Sequence[torc
 
 
 def _method_rows(right: dict[Key, float]) -> list[Row]:
-    return [({"method": name}, {"accuracy": value}) for name, value in right.items() if isinstance(name, str)]
+    return [_answered({"method": name}, value) for name, value in right.items() if isinstance(name, str)]
+
+
+def _answered(columns: dict[str, Any], right: float) -> Row:
+    """Whether one prompt was answered."""
+    return Row(columns, {"accuracy": right}, trials=1)
 
 
 def _ablation_rows(right: dict[Key, float], kept: dict[Key, Tensor], prompt: NeedlePrompt, trial: Trial) -> list[Row]:
     if not trial.layers:
         return []
-    rows: list[Row] = [({"layer": layer}, {"accuracy": right["layer", layer]}) for layer in trial.layers]
+    rows = [_answered({"layer": layer}, right["layer", layer]) for layer in trial.layers]
     for row in ROWS:
         share = float(recall(kept["row", row], prompt.needle_at))
-        rows.append(({"row": row}, {"accuracy": right["row", row], "row_recall": share}))
+        rows += [
+            _answered({"row": row}, right["row", row]),
+            Row({"row": row}, {"row_recall": share}, trials=len(prompt.needle_at)),
+        ]
     return rows
 
 
@@ -150,7 +160,9 @@ def _scan_rows(kept: dict[Key, Tensor], prompt: NeedlePrompt, layers: int) -> li
             share = float(recall(places, prompt.needle_at))
             answer = float(recall(places, prompt.answer_at) == 1)
             apart = float(distance(places, prompt.needle_at))
-            rows.append(({"rule": rule, "layer": layer}, {"recall": share, "coverage": answer, "distance": apart}))
+            rows.append(Row({"rule": rule, "layer": layer}, {"recall": share}, trials=len(prompt.needle_at)))
+            rows.append(Row({"rule": rule, "layer": layer}, {"coverage": answer}, trials=1))
+            rows.append(Row({"rule": rule, "layer": layer}, {"distance": apart}))
     return rows
 
 
@@ -158,12 +170,13 @@ def _selection_rows(kept: Tensor, sets: Tensor, prompt: NeedlePrompt, n: int) ->
     """Needle recall and spread of an index set, the mean over a method's sets, and the spread of all together."""
     rows: list[Row] = []
     for method, places in (("gemfilter", kept[None]), ("snapkv", sets)):
+        share = float(recall(places, prompt.needle_at).mean())
+        rows.append(Row({"method": method}, {"needle_recall": share}, trials=len(places) * len(prompt.needle_at)))
         metrics = {
-            "needle_recall": float(recall(places, prompt.needle_at).mean()),
             "spread": float(blocks_touched(places, n).mean()),
             "spread_of_all": float(blocks_touched(places.reshape(1, -1), n)),
         }
-        rows.append(({"method": method}, metrics))
+        rows.append(Row({"method": method}, metrics))
     return rows
 
 

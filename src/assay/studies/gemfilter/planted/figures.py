@@ -47,6 +47,7 @@ def stage_bands(stage: Sequence[str], *, strip: bool = False) -> alt.Chart:
     caption="The hand-set model on planted needles (first length): share of prompts whose value is kept, and share "
     "answered, against the filter layer. Shaded: the three stages. Values at depth 1 stand among the recent tokens, "
     "which every layer keeps: that is the floor of 0.2.",
+    shows=("C1a", "C4a", "C4d"),
 )
 def planted_layers(m: Measurements[Params]) -> alt.HConcatChart:
     parts = []
@@ -74,6 +75,7 @@ def planted_layers(m: Measurements[Params]) -> alt.HConcatChart:
     "planted",
     caption="Hand-set model: share of planted prompts whose two-token value is answered, at k = n/8, mean over seeds. "
     "SnapKV and H2O drop, layer by layer, what only the second token needs.",
+    shows=("C2a", "C2c", "C6a", "N3", "N4", "N5"),
 )
 def planted_table(m: Measurements[Params]) -> pl.DataFrame:
     made = []

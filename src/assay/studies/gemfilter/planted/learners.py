@@ -32,12 +32,17 @@ def planted_rows(problem: PlantedNeedle, seed: int, depths: tuple[float, ...], c
     missing = replace(problem, absent=True).sample(seed, depths, count)
     return [
         *_layer_rows(prompts, kept, right),
-        *(({"row": row}, {"accuracy": right["row", row].mean().item()}) for row in ("middle", "largest")),
-        ({"row": "last"}, {"accuracy": right["gemfilter"].mean().item()}),
+        *(_answered({"row": row}, right["row", row]) for row in ("middle", "largest")),
+        _answered({"row": "last"}, right["gemfilter"]),
         *_method_rows(prompts, right, depths),
         *_selection_rows(prompts, kept["layer", found], seen.index_sets, problem.length),
-        ({"method": "absent"}, {"accuracy": _absent(chosen, model, missing, device)}),
+        _answered({"method": "absent"}, _absent(chosen, model, missing, device)),
     ]
+
+
+def _answered(columns: dict[str, Any], right: Tensor, metric: str = "accuracy") -> Row:
+    """The share of prompts that were answered, of ``right`` (prompts,)."""
+    return Row(columns, {metric: right.mean().item()}, trials=len(right))
 
 
 def _right(tokens: Tensor, prompts: Planted) -> Tensor:
@@ -62,28 +67,27 @@ def _layer_rows(prompts: Planted, kept: dict[Key, Tensor], right: dict[Key, Tens
             covered[layer, i] = float(recall(places[i], value) == 1)
         shares = [float(recall(places[i], needle)) for i, needle in enumerate(prompts.needle_at)]
         apart = [float(distance(places[i], value)) for i, value in enumerate(prompts.answer_at.tolist())]
-        metrics = {
-            "coverage": covered[layer].mean().item(),
-            "recall": sum(shares) / len(shares),
-            "distance": sum(apart) / len(apart),
-            "accuracy": right["layer", layer].mean().item(),
-        }
-        rows.append(({"layer": layer}, metrics))
+        rows.append(_answered({"layer": layer}, covered[layer], "coverage"))
+        tokens = sum(map(len, prompts.needle_at))
+        rows.append(Row({"layer": layer}, {"recall": sum(shares) / len(shares)}, trials=tokens))
+        rows.append(Row({"layer": layer}, {"distance": sum(apart) / len(apart)}))
+        rows.append(_answered({"layer": layer}, right["layer", layer]))
     # The end of the prompt is kept by every layer, so that a value which stands there says nothing about layers.
     inner = [i for i, depth in enumerate(prompts.depth.tolist()) if depth < 1]
     firsts = [int(covered[:, i].argmax()) if covered[:, i].any() else -1 for i in inner]
     common = max(set(firsts), key=firsts.count)
-    rows.append(({}, {"first_layer": common, "first_layer_share": firsts.count(common) / len(firsts)}))
+    rows.append(Row({}, {"first_layer": common}))
+    rows.append(Row({}, {"first_layer_share": firsts.count(common) / len(firsts)}, trials=len(firsts)))
     return rows
 
 
 def _method_rows(prompts: Planted, right: dict[Key, Tensor], depths: tuple[float, ...]) -> list[Row]:
     rows: list[Row] = []
     for method in ("full", "snapkv", "h2o", "one-run", "gemfilter", "random", "listing"):
-        rows.append(({"method": method}, {"accuracy": right[method].mean().item()}))
+        rows.append(_answered({"method": method}, right[method]))
         for depth in depths:
-            cell = right[method][prompts.depth == depth].mean().item()
-            rows.append(({"method": method, "depth": depth}, {"cell_accuracy": cell}))
+            cell = right[method][prompts.depth == depth]
+            rows.append(_answered({"method": method, "depth": depth}, cell, "cell_accuracy"))
     return rows
 
 
@@ -93,11 +97,13 @@ def _selection_rows(prompts: Planted, kept: Tensor, sets: Tensor, length: int) -
     for method, places in (("gemfilter", kept[:, None].cpu()), ("snapkv", sets.cpu())):
         shares = [float(recall(places[i], needle).mean()) for i, needle in enumerate(prompts.needle_at)]
         spread = float(blocks_touched(places, length).mean())
-        made.append(({"method": method}, {"needle_recall": sum(shares) / len(shares), "spread": spread}))
+        tokens = places.shape[1] * sum(map(len, prompts.needle_at))
+        made.append(Row({"method": method}, {"needle_recall": sum(shares) / len(shares)}, trials=tokens))
+        made.append(Row({"method": method}, {"spread": spread}))
     return made
 
 
-def _absent(chosen: GemFilter, model: Any, missing: Planted, device: str) -> float:
-    """GemFilter's accuracy when the facts about the asked key are missing: nothing is left to find."""
+def _absent(chosen: GemFilter, model: Any, missing: Planted, device: str) -> Tensor:
+    """Whether GemFilter answers when the facts about the asked key are missing: nothing is left to find."""
     made = chosen.generate(model, missing.ids.to(device), max_new_tokens=NEW, do_sample=False)
-    return _right(made[:, -NEW:], missing).mean().item()
+    return _right(made[:, -NEW:], missing)
