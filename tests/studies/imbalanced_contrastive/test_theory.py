@@ -62,3 +62,14 @@ def test_expected_similarity_is_the_sum_over_neurons_and_features():
     products = (start(first) * start(second)).sum(-1)[0, 0]
     expected = theory.positive_similarity(start.weights[0, 0, :, :3], theory.pair_correlations(problem, 0.5)[0])
     assert abs(float(products.mean() - expected)) < 4 * float(products.std()) / math.sqrt(60_000)
+
+
+def test_the_energy_of_a_feature_is_that_of_its_own_neurons():
+    alpha = torch.tensor([[1.0, 2.0], [-3.0, 4.0]])
+    members = torch.tensor([[True, True], [True, False]])
+    assert theory.set_energies(alpha, members).tolist() == [10.0, 4.0]
+
+
+def test_printed_rates_have_ratio_epsilon_over_d():
+    rare, other = theory.printed_rates(0.3, 0.125, 8, 0.02, 1.0)
+    assert other / rare == pytest.approx(0.3 / 8)

@@ -43,6 +43,18 @@ def lucky_sets(alpha: Tensor, ratio: float, margin: float) -> Tensor:
     return (alpha.square() >= upper * energy) & (others == 0)
 
 
+def set_energies(alpha: Tensor, members: Tensor) -> Tensor:
+    """𝔉_j = Σ_{i∈𝓜_j} α_ij², which stage 3 puts at Θ((ε_j/ε_max)² τ log³ d): (..., neurons, features) →
+    (..., features). ``members`` are the sets 𝓜_j of the initial weights."""
+    return (alpha.square() * members).sum(-2)
+
+
 def positive_similarity(alpha: Tensor, kappa: Tensor) -> Tensor:
     """E Σ_i h_i(X) h_i(Y) = Σ_i Σ_j α_ij² κ_j at b = 0 and uniform attention; of a negative pair it is 0."""
     return (alpha.square() * kappa).sum((-1, -2))
+
+
+def printed_rates(epsilon: float, alpha: float, d: int, eta: float, strength: float) -> tuple[float, float]:
+    """Theorem 3.2's growth per step along M_{j*} and, at most, along other features: ηε²αC/d and ηε³αC/d² with
+    C = C_z log log d, up to constants. Their ratio is ε/d."""
+    return eta * epsilon**2 * alpha * strength / d, eta * epsilon**3 * alpha * strength / d**2

@@ -1,7 +1,6 @@
-import pytest
 import torch
 
-from assay.studies.imbalanced_contrastive.one_step.theory import first_order_response, printed_rates
+from assay.studies.imbalanced_contrastive.one_step.theory import first_order_response
 
 
 def test_the_response_formula_is_the_derivative_of_the_softmax():
@@ -11,8 +10,3 @@ def test_the_response_formula_is_the_derivative_of_the_softmax():
     positive = lambda t: ((u + t * change) / tau).softmax(-1).diagonal()  # noqa: E731
     numeric = (positive(h) - positive(-h)) / (2 * h)
     torch.testing.assert_close(first_order_response((u / tau).softmax(-1), change, tau), numeric, rtol=1e-6, atol=1e-9)
-
-
-def test_printed_rates_have_ratio_epsilon_over_d():
-    rare, other = printed_rates(0.3, 0.125, 8, 0.02, 1.0)
-    assert other / rare == pytest.approx(0.3 / 8)

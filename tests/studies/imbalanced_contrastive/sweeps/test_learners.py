@@ -16,7 +16,8 @@ def test_a_readout_of_perfect_neurons_is_nearly_perfect_and_of_silent_ones_is_th
     silent = torch.zeros(1, 1, 6, dtype=torch.float64)
     good = read_out(problem, cells, SEEDS, Encoders(pure, silent, 4), run, train=600, test=1000)
     assert float(good.cosine) > 0.98
-    assert float(good.error) < 0.05 * float(good.target_variance)
+    variance = 5 * 0.4 + 0.6**5  # of the sum of signs, where a sample without features is given one
+    assert float(good.error) < 0.05 * variance
     none = read_out(problem, cells, SEEDS, Encoders(pure, silent + 9, 4), run, train=600, test=1000)
     assert float(none.cosine) == 0
-    assert float(none.error) == pytest.approx(float(none.target_variance), rel=0.05)
+    assert float(none.error) == pytest.approx(variance, rel=0.1)

@@ -13,7 +13,7 @@ from assay.training import Seeds
 from ..dynamics.learners import specialists
 from ..learners import Cells, aligned, random_start
 from ..params import SWEEP, Draws, Dynamics, Frequencies, check_rising
-from ..theory import MARGIN, lucky_sets, ordinary_sets
+from ..theory import MARGIN, lucky_sets, ordinary_sets, set_energies
 
 
 class Params(Draws, Dynamics, Frequencies):
@@ -50,13 +50,15 @@ def random_neurons(params: Params, seeds: Seeds, record: lab.Recorder, *, featur
     ordinary, lucky = ordinary_sets(alpha, ratio, MARGIN), lucky_sets(alpha, ratio, MARGIN)
     exact = neuron_sets(features, ratio, margin=MARGIN)
     record(
+        trials=params.samples * features,
         ordinary=ordinary.double().mean((1, 2)),
         lucky=lucky.double().mean((1, 2)),
+    )
+    record(
         features_per_neuron=ordinary.double().sum(2).mean(1),
         exact_ordinary=exact.ordinary,
         exact_lucky=exact.lucky,
         independent_lucky=exact.independent,
-        dominant=exact.dominant,
         printed_lucky=exact.printed_lucky,
         printed_ordinary=exact.printed_ordinary,
     )
@@ -70,15 +72,29 @@ def random_neurons(params: Params, seeds: Seeds, record: lab.Recorder, *, featur
     working_set=lambda p: p.bytes_per_seed(len(p.rare)),
 )
 def widths(params: Params, seeds: Seeds, record: lab.Recorder, *, neurons: int) -> None:
-    """How many neurons specialise on rare features in wider networks (total initial energy kept)."""
+    """How many neurons specialise on rare features in wider networks (total initial energy kept), and how much of a
+    feature's energy is in them."""
     problem, run = params.problem(params.dim), params.recipe(params.steps, params.attention)
     count = len(params.rare)
     cells = Cells(params.rare, [problem.deviation(params.dynamics_noise)] * count, [params.decay] * count)
     scale = params.init * (params.width / neurons) ** 0.5
     start = random_start(problem, count, seeds, width=neurons, scale=scale, attention=run.attention)
-    cosines = aligned(run.trained(problem, cells, seeds, start).weights, problem.features)
+    trained = run.trained(problem, cells, seeds, start).weights
+    cosines = aligned(trained, problem.features)
     for c, epsilon in enumerate(params.rare):
         found, each = specialists(cosines[:, c], problem.majority), cosines[:, c]
         owner = torch.where(lucky_neurons(each), each.argmax(-1), -1)
         covered = [(owner == j).any(-1).double() for j in problem.minority_features]
-        record(at={"epsilon": epsilon}, covered=torch.stack(covered, -1).mean(-1) + 0 * each.sum((-1, -2)), **found)
+        before, after = (weights[:, c, :, : problem.features] for weights in (start.weights, trained))
+        energy = set_energies(after, ordinary_sets(before, epsilon, MARGIN))
+        record(
+            at={"epsilon": epsilon},
+            lucky_per_rare=found["lucky_per_rare"],
+            features_per_neuron=found["features_per_neuron"],
+            set_energy_ratio=energy[:, problem.majority :].mean(-1) / energy[:, : problem.majority].mean(-1),
+        )
+        record(
+            at={"epsilon": epsilon},
+            trials=params.minority,
+            covered=torch.stack(covered, -1).mean(-1) + 0 * each.sum((-1, -2)),
+        )

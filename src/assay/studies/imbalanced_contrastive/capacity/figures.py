@@ -15,6 +15,7 @@ from .arms import Params, part
     "capacity",
     caption="Share of rare features that have a lucky neuron of their own (left) and mean number of features per "
     "neuron, cos² ≥ 0.1 (right), over the width, after training.",
+    shows=("C4e", "C4f", "C4g"),
 )
 def capacity(m: Measurements[Params]) -> alt.HConcatChart:
     rows = m.rows(["covered", "features_per_neuron"], arm="widths").with_columns(
@@ -37,6 +38,7 @@ def capacity(m: Measurements[Params]) -> alt.HConcatChart:
     caption="Shares of random neurons in 𝓜_j and 𝓜*_j (γ = 0.1): counted, exact, for 𝓜*_j also as if features were "
     "independent, and the printed orders. Under imbalance the printed lucky bound is too large by orders of magnitude. "
     "Width: neurons needed for one lucky neuron per feature, exact and printed.",
+    shows=("C4a", "C4b", "C4c", "C4h"),
 )
 def neuron_sets(m: Measurements[Params]) -> pl.DataFrame:
     columns = {

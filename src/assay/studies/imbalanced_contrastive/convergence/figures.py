@@ -14,6 +14,7 @@ from .arms import Params, part
     "coefficients",
     caption="Rare over frequent coefficients while training goes on, from random weights without pruning; dotted: ε. "
     "By the printed scaling every curve should reach its dotted line and stay: look whether it is passed through.",
+    shows=("C3h",),
 )
 def coefficients(m: Measurements[Params]) -> alt.LayerChart:
     rows = m.rows("energy_ratio", arm="longer").with_columns(

@@ -71,4 +71,4 @@ def other_biases(params: Dynamics, seeds: Seeds, record: lab.Recorder, *, bias_r
     batch = run.pairs(problem, _cells(params, problem), seeds, "silence").next(512)
     outputs = last.encoders(run.attended(batch)[0])
     silent = (outputs.abs().amax(-2) == 0).double().mean(-1) + nan_if_diverged(last.encoders.weights)
-    record(silent=silent[:, 0])
+    record(trials=params.width, silent=silent[:, 0])

@@ -9,14 +9,23 @@ from ..params import Dynamics
 from .arms import part
 
 
-@part.claim("C3a", "the purest neuron is one feature: 5 times the median of the others", source="Figure 1")
+@part.claim(
+    "C3a",
+    "After training, the purest neuron projects on its one feature at least 5 times as much as on the median other "
+    "feature.",
+    source="Figure 1",
+)
 def dominant_over_others(m: Measurements[Dynamics]) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
     ratio = m.final("dominant", **where) / m.final("other", **where)
     return ratio.named("dominant/median other projection").at_least(5)
 
 
-@part.claim("C3b", "the purest neuron's feature is 5 times its projection on a noise direction", source="Figure 1")
+@part.claim(
+    "C3b",
+    "After training, the purest neuron projects on its one feature at least 5 times as much as on a noise direction.",
+    source="Figure 1",
+)
 def dominant_over_noise(m: Measurements[Dynamics]) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
     ratio = m.final("dominant", **where) / m.final("noise_direction", **where)
@@ -25,7 +34,8 @@ def dominant_over_noise(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C3l",
-    "the purest neuron's share of feature energy starts near d/d₁, within a factor 2",
+    "The neuron that ends purest starts with features near d/d₁ of its energy, the share of a random neuron, within a "
+    "factor 2.",
     source="Figure 1, stage 1",
 )
 def share_starts(m: Measurements[Dynamics]) -> Judgement:
@@ -35,21 +45,29 @@ def share_starts(m: Measurements[Dynamics]) -> Judgement:
 
 
 @part.claim(
-    "C3c", "the purest neuron's share of feature energy ends above one half", source="Figure 1; its start is C3l"
+    "C3c",
+    "After training, features hold more than half of the purest neuron's energy.",
+    source="Figure 1; its start is C3l",
 )
 def share_crosses(m: Measurements[Dynamics]) -> Judgement:
     return m.final("feature_share", arm="dynamics", attention="softmax").named("final share of features").at_least(0.5)
 
 
-@part.claim("C3d", "the purest neuron's noise norm ends within 20 % of where it began", source="Figure 1")
+@part.claim(
+    "C3d",
+    "Training leaves the purest neuron's norm outside the features within 20 % of where it began.",
+    source="Figure 1",
+)
 def noise_stays(m: Measurements[Dynamics]) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
     ratio = m.final("noise_norm", **where) / m.at("noise_norm", 0, **where)
-    return ratio.named("noise norm, end/start").between(0.8, 1.2)
+    return ratio.named("noise norm, end/start").equals(1, within=0.2, because="20 %, the specification's")
 
 
 @part.claim(
-    "C3e", "the purest neuron is purer at the end than when biases were switched on", source="Figure 1, stage 2"
+    "C3e",
+    "The purest neuron is purer at the end of training than when its biases were switched on.",
+    source="Figure 1, stage 2",
 )
 def purer(m: Measurements[Dynamics]) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
@@ -58,24 +76,40 @@ def purer(m: Measurements[Dynamics]) -> Judgement:
     return (ended / begun).named("dominant/other at the end over that at the start of stage 2").above(1)
 
 
-@part.claim("C3f", "noise directions are negligible: RMS |β| is below ‖w‖/√d₁ by half", source="Stage 3: o(1/√d₁)‖w‖")
+@part.claim(
+    "C3f",
+    "After training, noise directions are negligible in the median neuron: their RMS is at most half of ‖w‖/√d₁.",
+    source="Stage 3: o(1/√d₁)‖w‖",
+)
 def negligible_noise(m: Measurements[Dynamics]) -> Judgement:
     scaled = m.final("noise_rms", arm="dynamics", attention="softmax") * float(m.params.dynamics_dim**0.5)
     return scaled.named("RMS |β|√d₁/‖w‖, median neuron").at_most(0.5)
 
 
-@part.claim("C7j", "after training some neurons are lucky", source="Figure 6 (lists 7 of 24)", paper=7)
+@part.claim(
+    "C7j",
+    "After training on frequent and rare features some neurons are lucky: they have one feature each.",
+    source="Figure 6 (lists 7 of 24)",
+    paper=7,
+)
 def some_lucky(m: Measurements[Dynamics]) -> Judgement:
     return m.final("lucky", arm="dynamics", attention="softmax").named("lucky neurons").at_least(1)
 
 
-@part.claim("C7k", "after training some neurons are mixed", source="Figure 6 (lists 4 of 24)", paper=4)
+@part.claim(
+    "C7k",
+    "After training on frequent and rare features some neurons are mixed: they have two features or more.",
+    source="Figure 6 (lists 4 of 24)",
+    paper=4,
+)
 def some_mixed(m: Measurements[Dynamics]) -> Judgement:
     return m.final("mixed", arm="dynamics", attention="softmax").named("mixed neurons").at_least(1)
 
 
 @part.claim(
-    "C7l", "frequent features have more lucky neurons each than rare ones", source="Figure 6: all lucky are frequent"
+    "C7l",
+    "After training, frequent features have more neurons of their own (lucky ones) each than rare features have.",
+    source="Figure 6: all lucky are frequent",
 )
 def lucky_are_frequent(m: Measurements[Dynamics]) -> Judgement:
     where = dict(arm="dynamics", attention="softmax")
@@ -83,14 +117,18 @@ def lucky_are_frequent(m: Measurements[Dynamics]) -> Judgement:
     return more.named("lucky per frequent − per rare feature").above(0)
 
 
-@part.claim("C7m", "the median neuron is mostly features (random level: d/d₁)", source="Figure 6")
+@part.claim(
+    "C7m",
+    "After training, features hold more than half of the median neuron's energy; in a random neuron they hold d/d₁.",
+    source="Figure 6",
+)
 def mostly_features(m: Measurements[Dynamics]) -> Judgement:
     return m.final("median_feature_share", arm="dynamics", attention="softmax").named("share of features").at_least(0.5)
 
 
 @part.claim(
     "C2f",
-    "at d = 9 the proofs' bias √(2 log d/d)‖w‖ silences a third of the neurons or more",
+    "With nine features the proofs' own bias, √(2 log d/d)‖w‖, silences a third of the neurons or more.",
     source="Bias schedule of the proofs at the size of Figure 6",
     printed="b = √(2 log d/d)‖w‖ at T₁, growing by η/d per step",
     when=SOURCE_MODEL,

@@ -20,6 +20,7 @@ from .arms import part
     "feature, on the median other feature and on a noise direction (root mean square), and how much of its energy lies "
     "in features. Stage 1 ends where biases are switched on, near the step at which features hold half of the energy; "
     "stage 3 begins where the dominant projection grows at a tenth of its initial rate.",
+    shows=("C3a", "C3b", "C3c", "C3e", "C3l"),
 )
 def stages(m: Measurements[Dynamics]) -> alt.HConcatChart:
     where = dict(arm="dynamics", attention="softmax")
@@ -58,6 +59,7 @@ def _stage_ends(dominant: pl.DataFrame, bias_on: int) -> list[int]:
     caption="Figure 6: squared cosine of every neuron with every feature in seed 0 (rare features right of the line). "
     "Stars are lucky neurons, circles mixed ones; neurons are sorted by their strongest feature. A lucky neuron may "
     "also count as mixed when its second feature has cos² ≥ 0.1 and is five times weaker.",
+    shows=("C7j", "C7k", "C7l", "C7m"),
 )
 def heat_map(m: Measurements[Dynamics]) -> alt.LayerChart | alt.FacetChart:
     squares = m.array("squared_cosines", arm="dynamics", attention="softmax")[0]
@@ -93,6 +95,7 @@ def heat_map(m: Measurements[Dynamics]) -> alt.LayerChart | alt.FacetChart:
     "specialists",
     caption="Neurons after training (Figure 6 and variants): lucky neurons in all and per frequent and rare feature, "
     "mixed ones, features per neuron (cos² ≥ 0.1), for both attentions and other rules for the bias.",
+    shows=("C7j", "C7k", "C7l"),
 )
 def specialists(m: Measurements[Dynamics]) -> pl.DataFrame:
     columns = {

@@ -33,7 +33,6 @@ def purest_neuron(looks: Sequence[Look], features: int) -> Iterator[tuple[int, d
                 "other": inside.abs().scatter(1, feature[:, None], torch.nan).nanmedian(1).values,
                 "noise_direction": outside.square().mean(1).sqrt(),
                 "noise_norm": torch.linalg.vector_norm(outside, dim=-1),
-                "neuron_norm": torch.linalg.vector_norm(w, dim=-1),
                 "feature_share": inside.square().sum(1) / w.square().sum(1),
                 "median_feature_share": (weights[..., :features].square().sum(-1) / energy).median(-1).values,
                 "noise_rms": (weights[..., features:].square().mean(-1) / energy).median(-1).values.sqrt(),

@@ -138,9 +138,12 @@ def images(params: Params, seeds: Seeds, record: lab.Recorder, *, pruning: str, 
     recipe = params.pretraining(pruning, alpha=alpha)
     runs = [task.run(recipe, seed, seeds.device) for seed in seeds]
     record(
+        trials=len(test),
         accuracy=[run.trained.accuracy for run in runs],
-        gap=[run.trained.gap for run in runs],
         untrained_accuracy=[run.untrained.accuracy for run in runs],
+    )
+    record(
+        gap=[run.trained.gap for run in runs],
         masked=[run.masked for run in runs],
         images=[run.images for run in runs],
     )
@@ -174,4 +177,4 @@ def image_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, pruning:
     name, value = setting_tried.split()
     recipe = params.pretraining(pruning, **{name: float(value)})
     runs = [task.run(recipe, TUNING_SEED + seed, seeds.device) for seed in seeds]
-    record(validation_accuracy=[run.trained.accuracy for run in runs], validation_gap=[run.trained.gap for run in runs])
+    record(trials=len(validation), validation_accuracy=[run.trained.accuracy for run in runs])

@@ -16,6 +16,7 @@ from .arms import Params, part
     "images",
     caption="Long-tailed images: probe accuracy (left) and head–tail gap Δ₂₀ (right) with and without pruning, every "
     "seed a dot, means as bars.",
+    shows=("C8a", "C8b", "C8c", "C8d", "C8e", "C8f", "C8g", "C8h", "C8i"),
 )
 def images(m: Measurements[Params]) -> alt.HConcatChart:
     rows = m.rows(["accuracy", "gap"], arm="images").with_columns(
@@ -39,7 +40,9 @@ def images(m: Measurements[Params]) -> alt.HConcatChart:
 @part.table(
     "images",
     caption="Table 2 in small: probe accuracy and Δ₂₀ in percent (95 % interval over seeds), with the source's "
-    "CIFAR-10-LT numbers at the same ρ beside them. Data, network and epochs differ from the source's.",
+    "CIFAR-10-LT numbers at the same ρ beside them. Data, network and epochs differ from the source's. "
+    "Masked: the share of weights that the forward pass left out; loss: of the last epoch, with the mask.",
+    shows=("C8a", "C8b", "C8c", "C8d", "C8e", "C8f", "C8g", "C8h", "C8i", "N6"),
 )
 def images_table(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
@@ -59,6 +62,23 @@ def images_table(m: Measurements[Params]) -> pl.DataFrame:
                 "Δ₂₀ %": charts.plus_minus(m.final("gap", **where), 2, 100),
                 "paper Δ₂₀": m.paper_value(metric="gap", **printed),
                 "untrained %": charts.plus_minus(m.final("untrained_accuracy", **where), 2, 100),
+                "masked %": round(100 * float(m.final("masked", **where).array.mean()), 1),
+                "loss": charts.plus_minus(m.final("loss", **where), 2),
             }
         )
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+@part.table(
+    "image-tuning",
+    caption="What rate and share of masked weights were chosen by (arm image-tuning, run by request): accuracy in "
+    "percent of a linear probe on images kept for it, pretraining on tuning seeds at the smallest ρ above 1.",
+)
+def tuning_table(m: Measurements[Params]) -> pl.DataFrame:
+    points = m.rows("validation_accuracy", arm="image-tuning").select("pruning", "setting_tried")
+    rows = []
+    for pruning, tried in points.unique(maintain_order=True).iter_rows():
+        where = dict(arm="image-tuning", pruning=pruning, setting_tried=tried)
+        found = charts.plus_minus(m.final("validation_accuracy", **where), 2, 100)
+        rows.append({"images": m.params.images, "pruning": pruning, "tried": tried, "accuracy %": found})
+    return pl.DataFrame(rows)

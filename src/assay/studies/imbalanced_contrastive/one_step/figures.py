@@ -11,15 +11,16 @@ import polars as pl
 
 from assay.lab import Measurements, charts
 
+from ..claims import power
+from ..theory import printed_rates
 from .arms import Params, part
-from .claims import power
-from .theory import printed_rates
 
 
 @part.figure(
     "one-step",
     caption="What masking 1, 2, ... of the rare feature's neurons adds to the growth of the rare feature and of the "
     "others in a single step at the constructed state (mean and 95 % interval over seeds).",
+    shows=("C5d", "C5f", "C5n"),
 )
 def one_step(m: Measurements[Params]) -> alt.HConcatChart:
     names = {"rare_boost": "rare feature", "other_boost": "other features"}
@@ -51,6 +52,7 @@ def one_step(m: Measurements[Params]) -> alt.HConcatChart:
     "what that adds to the growth of the rare feature and of the others (mean), per unit rate, beside the rates that "
     "Theorem 3.2 prints, ε²αC/d and ε³αC/d² with C = log log d (orders: only their course over ε compares). Exponent: "
     "of ε in the rare boost, from the row above to this one; printed 2.",
+    shows=("C5d", "C5f", "C5o"),
 )
 def one_step_table(m: Measurements[Params]) -> pl.DataFrame:
     params = m.params

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -12,7 +11,6 @@ from assay.training import Seeds
 
 from ..learners import Attention, Cells, Contrastive, Encoders, brelu, infonce_step
 from ..problem import TokenPairs
-from ..pruning.learners import minority_share
 from .theory import first_order_response
 
 
@@ -38,17 +36,6 @@ def masked_surrogate(
     return ((P * similarity).sum(-1) - similarity.diagonal(dim1=-2, dim2=-1)).mean(-1) / tau
 
 
-def slope_deviation(
-    function: Callable[[Tensor], Tensor], gradient: Tensor, weights: Tensor, direction: Tensor, step: float = 1e-6
-) -> Tensor:
-    """|⟨gradient, v⟩ − (F(w + hv) − F(w − hv))/2h| over ‖gradient‖, along unit directions v: (seeds,)."""
-    v = direction / torch.linalg.vector_norm(direction, dim=(-1, -2), keepdim=True)
-    numeric = (function(weights + step * v) - function(weights - step * v)) / (2 * step)
-    formula = (gradient * v).sum((-1, -2))
-    share: Tensor = (formula - numeric).abs() / torch.linalg.vector_norm(gradient, dim=(-1, -2))
-    return share.amax(1)
-
-
 def own_growth(gradient: Tensor, encoders: Encoders, features: int) -> Tensor:
     """−⟨∇_i, M_j⟩/⟨w_i, M_j⟩ of pure neurons on their own feature, averaged over a feature's neurons: the growth per
     unit rate: (seeds, cells, features)."""
@@ -61,15 +48,14 @@ def own_growth(gradient: Tensor, encoders: Encoders, features: int) -> Tensor:
 
 def pruned_growth(
     problem: TokenPairs, cells: Cells, seeds: Seeds, start: Encoders, run: Contrastive, batches: int
-) -> tuple[Tensor, Tensor]:
-    """Growth per unit rate at a fixed state, averaged over batches, with each cell's mask: (seeds, cells, features);
-    and per cell the share of the pruned neurons that are those of rare features: (seeds, cells)."""
+) -> Tensor:
+    """Growth per unit rate at a fixed state, averaged over batches, with each cell's mask: (seeds, cells, features)."""
     stream, mask = run.pairs(problem, cells, seeds, "one step"), cells.masks(start.weights)
     total = torch.zeros((), device=seeds.device, dtype=seeds.dtype)
     for _ in range(batches):
         found = infonce_step(start, *run.attended(stream.next(run.batch)), run.temperature, mask)
         total = total + own_growth(found.gradient, start, problem.features)
-    return total / batches, minority_share(mask, problem)
+    return total / batches
 
 
 def response_deviation(

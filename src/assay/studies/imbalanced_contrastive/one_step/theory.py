@@ -1,4 +1,4 @@
-"""What the proof of the pruning theorem says of one step: what a mask does to the softmax, and the printed rates."""
+"""What the proof of the pruning theorem says of one step: what a mask does to the softmax."""
 
 from __future__ import annotations
 
@@ -10,9 +10,3 @@ def first_order_response(softmax: Tensor, change: Tensor, tau: float) -> Tensor:
     softmax: P and Δu (..., anchors, candidates), positives on the diagonal → (..., anchors)."""
     p = softmax.diagonal(dim1=-2, dim2=-1)
     return p / tau * (change.diagonal(dim1=-2, dim2=-1) - (softmax * change).sum(-1))
-
-
-def printed_rates(epsilon: float, alpha: float, d: int, eta: float, strength: float) -> tuple[float, float]:
-    """Theorem 3.2's growth per step along M_{j*} and, at most, along other features: ηε²αC/d and ηε³αC/d² with
-    C = C_z log log d, up to constants. Their ratio is ε/d."""
-    return eta * epsilon**2 * alpha * strength / d, eta * epsilon**3 * alpha * strength / d**2

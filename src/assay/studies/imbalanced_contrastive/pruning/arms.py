@@ -15,7 +15,7 @@ from assay.training import Seeds
 from ..learners import Cells, Contrastive, Encoders, nan_if_diverged, random_start
 from ..params import Training, check_biases_are_used, check_decay, check_frequencies, check_rising
 from ..problem import TokenPairs
-from .learners import constructed_start, minority_share
+from .learners import constructed_start, minority_share, own_neurons
 
 
 class Params(Training):
@@ -38,13 +38,18 @@ class Params(Training):
         check_decay(self.rate, max(self.pruned_decays))
         check_biases_are_used(self.bias_on, pruned_steps=self.pruned_steps)
         neurons = self.pruned_problem.features * self.per_feature
-        if not 0 < round(self.alpha * neurons) < neurons:
-            raise ValueError(f"alpha = {self.alpha:g} prunes {round(self.alpha * neurons)} of {neurons} neurons")
+        if not 0 < self.pruned_neurons < neurons:
+            raise ValueError(f"alpha = {self.alpha:g} prunes {self.pruned_neurons} of {neurons} neurons")
         return self
 
     @property
     def pruned_problem(self) -> TokenPairs:
         return TokenPairs(self.pruned_majority, 1, self.pruned_dim, self.tokens, self.pruned_rate)
+
+    @property
+    def pruned_neurons(self) -> int:
+        """How many neurons a mask hides."""
+        return round(self.alpha * self.pruned_problem.features * self.per_feature)
 
     def constructed_state(self, cells: int, seeds: Seeds) -> Encoders:
         """Pure neurons for every feature, those of the rare one half as large."""
@@ -113,7 +118,9 @@ def pruning(params: Params, seeds: Seeds, record: lab.Recorder, *, decay: float)
             rare, frequent = own[:, c, -1], own[:, c, :-1].mean(-1)
             record(step=look.step, at=at, rare_coefficient=rare, frequent_coefficient=frequent, ratio=rare / frequent)
             if gradient != "plain":
-                record(step=look.step, at=at, pruned_rare_share=share[:, c])
+                record(step=look.step, at=at, trials=params.pruned_neurons, pruned_rare_share=share[:, c])
+            if look.step == params.pruned_steps:
+                record(step=look.step, at=at, own_neurons=own_neurons(look.encoders.weights, problem)[:, c])
 
 
 @part.arm(
@@ -130,6 +137,7 @@ def pruning_random(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     run = params.pruning_recipe(params.pruned_steps, bias_on=params.bias_on)
     width = problem.features * params.per_feature
     start = random_start(problem, len(points), seeds, width=width, scale=params.init)
-    energy = run.trained(problem, cells, seeds, start).weights[..., problem.majority].square().sum(-1).sqrt()
+    weights = run.trained(problem, cells, seeds, start).weights
+    energy, own = weights[..., problem.majority].square().sum(-1).sqrt(), own_neurons(weights, problem)
     for c, (epsilon, alpha) in enumerate(points):
-        record(at={"epsilon": epsilon, "pruned": bool(alpha)}, rare_energy=energy[:, c])
+        record(at={"epsilon": epsilon, "pruned": bool(alpha)}, rare_energy=energy[:, c], own_neurons=own[:, c])

@@ -1,13 +1,15 @@
-"""The constructed state of the pruning experiment: pure neurons, of which the rare features' are the smallest."""
+"""The constructed state of the pruning experiment: pure neurons, of which the rare features' are the smallest, and what
+becomes of them."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from assay.probes.specialisation import lucky_neurons
 from assay.training import Seeds
 
-from ..learners import Encoders
+from ..learners import Encoders, aligned, nan_if_diverged
 from ..problem import TokenPairs
 
 
@@ -29,3 +31,11 @@ def minority_share(mask: Tensor | None, problem: TokenPairs) -> Tensor:
     pruned = 1 - mask
     rare = torch.unflatten(pruned, -1, (problem.features, -1))[..., problem.majority :, :].sum((-1, -2))
     return rare / pruned.sum(-1)
+
+
+def own_neurons(weights: Tensor, problem: TokenPairs) -> Tensor:
+    """How many neurons have a rare feature and no other, by the probe for trained networks: (seeds, cells); NaN where
+    training diverged."""
+    cosines = aligned(weights, problem.features)
+    own = lucky_neurons(cosines) & (cosines.argmax(-1) >= problem.majority)
+    return own.sum(-1) + nan_if_diverged(weights)

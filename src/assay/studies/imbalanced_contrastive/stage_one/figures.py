@@ -14,6 +14,7 @@ from .arms import Params, part
     caption="Growth per step of frequent and rare features and of noise directions from small weights, measured "
     "(points, all seeds) and predicted (lines), over the frequency ε of the rare ones, for two weight decays. Below 1 "
     "a feature is never learned.",
+    shows=("C1c", "C1d", "C1e", "C1f", "C1g"),
 )
 def stage_one(m: Measurements[Params]) -> alt.HConcatChart:
     rows = m.rows(["growth", "predicted_growth"], arm="stage-one", views="paired")

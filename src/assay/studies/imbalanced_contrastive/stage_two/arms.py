@@ -47,15 +47,8 @@ def lucky(params: Sweep, seeds: Seeds, record: lab.Recorder, *, rule: str) -> No
             found |= sets.over_bias(encoders)
         for name, value in found.items():
             at_end[name] = torch.where(now, value, at_end.get(name, torch.nan))
-    record(
-        lucky_count=sets.count,
-        lucky_features=sets.lucky.any(1).sum(-1).double(),
-        set_neurons=sets.ordinary.any(-1).sum(-1).double(),
-        ordinary_over_lucky=sets.others_over_lucky(encoders),
-        weak_rms=sets.weak_rms(encoders),
-        stage_two_reached=over.double() + nan_if_diverged(encoders.weights[:, 0]),
-        **at_end,
-    )
+    record(ordinary_over_lucky=sets.others_over_lucky(encoders), weak_rms=sets.weak_rms(encoders), **at_end)
+    record(trials=1, stage_two_reached=over.double() + nan_if_diverged(encoders.weights[:, 0]))
 
 
 def _training(params: Sweep, rule: str, features: int) -> Contrastive:

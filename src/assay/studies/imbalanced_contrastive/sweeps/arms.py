@@ -106,5 +106,4 @@ def representation(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
                 at={"epsilon": epsilon, "nsr": nsr, "test": "balanced" if balanced else "as in training"},
                 pair_cosine=found.cosine[:, c],
                 regression_error=found.error[:, c],
-                target_variance=found.target_variance[:, c],
             )

@@ -21,6 +21,7 @@ _RARE = "ε of rare features"
     "alignment",
     caption="Figures 2 and 3: number of neurons with |cos| ≥ 0.3 per rare feature (left) and the largest |cos| (right) "
     "over ε, per noise level (mean and 95 % interval over seeds; the levels nearly coincide).",
+    shows=("C7a", "C7b", "C7c", "C7d"),
 )
 def alignment(m: Measurements[Params]) -> alt.HConcatChart:
     return alt.hconcat(
@@ -33,6 +34,7 @@ def alignment(m: Measurements[Params]) -> alt.HConcatChart:
     "representation",
     caption="Figures 4 and 5: mean cosine of positive test pairs (left) and test error of a linear head (right) over "
     "ε, per noise level, on samples in which all features are equally frequent.",
+    shows=("C7e", "C7f", "C7g", "C7h", "C7i"),
 )
 def representation(m: Measurements[Params]) -> alt.HConcatChart:
     where = dict(arm="representation", test="balanced")
@@ -48,6 +50,7 @@ def representation(m: Measurements[Params]) -> alt.HConcatChart:
     caption="Why the tests are balanced: the same encoders on test samples with rare features as rare as in training. "
     "There the error is no measure of how well rare features are learned: the rarer they are, the less they count, and "
     "the less rare, the better they are learned, so that it is largest in between.",
+    shows=("N7",),
 )
 def tests(m: Measurements[Params]) -> alt.HConcatChart:
     nsr = m.params.noise_high[1]

@@ -22,7 +22,6 @@ class Readout:
 
     cosine: Tensor
     error: Tensor
-    target_variance: Tensor
 
 
 def read_out(
@@ -43,15 +42,14 @@ def read_out(
     fitted = list(_pairs(problem, seen, seeds, encoders, run, f"{name} probe", train))
     head = _least_squares(torch.cat([h for h, _, _ in fitted], 2), torch.cat([y for _, _, y in fitted], 2))
     cosine = error = torch.zeros((), dtype=torch.float64, device=seeds.device)
-    targets, count = [], 0
+    count = 0
     for h, other, y in _pairs(problem, seen, seeds, encoders, run, f"{name} test", test):
         norms = torch.linalg.vector_norm(h, dim=-1) * torch.linalg.vector_norm(other, dim=-1)
         similarity = torch.where(norms == 0, 0, (h * other).sum(-1) / torch.where(norms == 0, 1, norms))
         cosine = cosine + similarity.sum(-1)
         error = error + (_with_one(h) @ head - y.unsqueeze(-1)).square().sum((-1, -2))
-        targets.append(y)
         count += h.shape[2]
-    return Readout(cosine / count, error / count, torch.cat(targets, 2).var(-1))
+    return Readout(cosine / count, error / count)
 
 
 def _pairs(

@@ -1,0 +1,124 @@
+"""Criteria against made-up measurements: what they must refuse, and what they are about."""
+
+import math
+
+import polars as pl
+import pytest
+
+from assay.lab import Measurements, discovery
+from assay.lab.params import build
+
+study = discovery.find("imbalanced-contrastive")
+SEEDS = range(4)
+
+
+def params(**values):
+    return build(study.model, study.presets["smoke"].values, values)
+
+
+def judged(id, rows, **values):
+    frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(trials=pl.lit(None, pl.Int64))
+    return study.claims[id].judge(Measurements(frame, params(**values)))
+
+
+def applies(id, **values):
+    return all(holds(params(**values)) for holds in study.claims[id].when.values())
+
+
+def row(arm, metric, value, seed, step=None, **labels):
+    return {"arm": arm, "metric": metric, "value": float(value), "seed": seed, "step": step, **labels}
+
+
+@pytest.mark.parametrize("id", ["C4d", "C4e", "C4g"])
+def test_a_middle_frequency_is_not_compared_with_itself(id):
+    assert not applies(id, rare=(0.2, 1.0))
+    assert applies(id, rare=(0.2, 0.5, 1.0))
+
+
+def test_claims_that_fix_a_frequency_or_a_decay_need_it_in_the_run():
+    assert not applies("C4f", rare=(0.2, 0.5))
+    assert not applies("N5", pruned_decays=(0.02,))
+    tried = {"pruned_rare": (0.1, 0.3, 0.5), "pruned_decays": (0.01,)}
+    assert applies("C6a", pruned_steps=1200, **tried)
+    assert not applies("C6a", pruned_steps=600, **tried)
+    assert any("1200 steps" in words for words in study.claims["C6a"].when)
+
+
+def test_claims_on_images_are_about_one_set(monkeypatch):
+    monkeypatch.setenv("ASSAY_DATA", "")
+    assert not any(applies(id) for id in ("C8a", "C8b", "C8c", "C8d", "C8e", "C8f", "C8g", "C8h", "C8i"))
+    cifar = {"images": "cifar10", "image_network": "resnet", "image_ratios": (100.0,), "image_largest": None}
+    assert applies("C8e", **cifar)
+    assert not applies("C8a", **cifar)
+    assert not applies("C8e", **cifar | {"image_ratios": (10.0,)})
+
+
+def course(shares, ratios):
+    """One pruned training per seed: the rare feature's share of the mask and the ratio of coefficients, by step."""
+    where = {"decay": 0.01, "epsilon": 0.1, "gradient": "logit-masked"}
+    return [
+        row("pruning", metric, value, seed, 20 * k, **where)
+        for metric, values in (("pruned_rare_share", shares), ("ratio", ratios))
+        for seed in SEEDS
+        for k, value in enumerate(values)
+    ]
+
+
+def test_a_mask_must_stay_on_the_rare_neurons_until_they_are_level():
+    assert judged("C5j", course([1, 1, 0.3], [0.5, 0.8, 0.95])).verdict == "holds"
+    # At the first step the mask is right by construction, so only later ones count.
+    assert judged("C5j", course([1, 0.6, 0.3], [0.5, 0.8, 0.95])).verdict == "fails"
+    assert judged("C5j", course([1, 1, 1], [0.5, math.nan, 0.95])).verdict == "fails"
+
+
+def climbs(ends):
+    """Pruned trainings that are level after so many looks, per ε."""
+    rows = []
+    for epsilon, end in ends.items():
+        where = {"decay": 0.01, "epsilon": epsilon, "gradient": "logit-masked"}
+        values = [0.5] + [0.95 if end is not None and k >= end else 0.6 for k in range(1, 40)]
+        rows += [row("pruning", "ratio", v, seed, 20 * k, **where) for seed in SEEDS for k, v in enumerate(values)]
+    return rows
+
+
+def test_a_training_that_is_never_level_is_not_within_the_horizon():
+    values = {"pruned_rare": (0.1, 0.5), "rate": 0.02}
+    assert judged("C6f", climbs({0.1: 30, 0.5: 5}), **values).verdict == "holds"
+    assert judged("C6f", climbs({0.1: None, 0.5: 5}), **values).verdict == "fails"
+
+
+def test_steps_that_fall_with_the_square_of_the_frequency_are_told_from_others():
+    values = {"pruned_rare": (0.1, 0.3)}
+    assert judged("C6g", climbs({0.1: 36, 0.3: 4}), **values).verdict == "holds"
+    assert judged("C6g", climbs({0.1: 12, 0.3: 4}), **values).verdict == "fails"
+
+
+@pytest.mark.parametrize(("growth", "verdict"), [(0.99, "holds"), (1.01, "fails")])
+def test_a_feature_below_the_threshold_must_shrink(growth, verdict):
+    where = {"views": "paired", "part": "rare", "decay": 0.3, "epsilon": 0.1}
+    rows = [row("stage-one", "growth", growth, seed, **where) for seed in SEEDS]
+    rows += [row("stage-one", "predicted_growth", 0.995, seed, **where) for seed in SEEDS]
+    assert judged("C1g", rows).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("gain", "above", "below"), [(0.02, "holds", "holds"), (-0.02, "fails", "holds"), (0.08, "holds", "fails")]
+)
+def test_image_claims_read_the_gain_at_the_larger_imbalance(gain, above, below):
+    found = {
+        (10.0, "none"): 0.7,
+        (10.0, "logit-masked"): 0.7,
+        (100.0, "none"): 0.6,
+        (100.0, "logit-masked"): 0.6 + gain,
+    }
+    rows = [
+        # Not all seeds may agree to the last digit.
+        row(
+            "images", "accuracy", value + 1e-4 * math.sin(seed + 7 * rho + len(kind)), seed, imbalance=rho, pruning=kind
+        )
+        for (rho, kind), value in found.items()
+        for seed in SEEDS
+    ]
+    assert judged("C8a", rows).verdict == judged("C8e", rows).verdict == above
+    assert judged("C8h", rows).verdict == below
+    assert judged("C8c", rows).verdict == above
