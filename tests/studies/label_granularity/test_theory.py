@@ -77,3 +77,18 @@ def test_lemmas_on_normal_vectors():
     pairs = torch.randn(2, 20_000, 30, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     inner = (pairs[0] * pairs[1]).sum(-1)
     assert float((inner >= 0.5 * math.sqrt(30)).double().mean()) >= 0.25
+
+
+def test_noise_can_wake_a_share_of_the_neurons():
+    """200,000 draws at τ = 2: about 4,550 above it, so that the share is known to 5 %."""
+    draws = torch.randn(200_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    above, near = int((draws >= 2).sum()), int(((draws >= 1.8) & (draws < 2)).sum())
+    assert theory.waking_share(2.0, 0.2) == pytest.approx(near / above, rel=0.1)
+    assert theory.waking_share(3.0, 0.0) == 0
+
+
+def test_k_star_with_and_without_the_falling_bias():
+    problem = HierarchicalPatches(feature_patches=6, distractors=2, faint=(0.4, 0.6))
+    assert theory.critical_subclasses(problem) == pytest.approx(6)
+    assert theory.critical_subclasses(problem, 0.05) == pytest.approx(6 * 0.95 / (2 * 0.45))
+    assert math.isinf(theory.critical_subclasses(replace(problem, faint=(0.0, 0.1)), 0.05))

@@ -25,10 +25,11 @@ def _log_steps() -> alt.X:
 
 @study.figure(
     "errors",
-    caption="Error on easy samples (common feature present) and on hard ones (common feature missing, faint copies of"
-    " the other superclass' one) over training, mean and interval over seeds. By the theory coarse labels solve "
-    "the easy samples at once and never the hard ones; fine labels, read out by the maximum over subclasses, "
-    "solve both. The line marks T0.",
+    caption="Error on easy samples (common feature present) and on hard ones (common feature missing, faint copies of "
+    "the other superclass' one) over training, mean and interval over seeds. By the theory coarse labels solve the "
+    "easy samples at once and never the hard ones; fine labels, read out by the maximum over subclasses, solve both. "
+    "The line marks T0.",
+    shows=("C1b", "C2a", "C2b", "C3a", "C3b", "C3e"),
 )
 def errors(m: Measurements[Params]) -> alt.HConcatChart:
     parts = []
@@ -54,8 +55,9 @@ def errors(m: Measurements[Params]) -> alt.HConcatChart:
 @study.figure(
     "responses",
     caption="Top: the response relu(⟨w, v⟩ + b) of one detector of the common and of a subclass feature, mean over "
-    "seeds. Bottom: the ratio of their growth (dots) and what the theory predicts (dashed): k at all times "
-    "with coarse labels; k/(2k − 1) at first with fine labels, within [¼, ⅔] until T0 and falling afterwards.",
+    "seeds. Bottom: the ratio of their growth (dots) and what the theory predicts (dashed): k at all times with "
+    "coarse labels; k/(2k − 1) at first with fine labels, within [¼, ⅔] until T0 and falling afterwards.",
+    shows=("C5a", "C5b", "C5c", "C6c", "C6f"),
 )
 def responses(m: Measurements[Params]) -> alt.VConcatChart:
     k = m.params.subclasses
@@ -89,8 +91,10 @@ def _ratio_chart(
 
 @study.table(
     "theory",
-    caption="The theory's quantities: errors at the end, growth ratio common/subclass, fitted over predicted slope of"
-    " the logarithmic law (neurons that fire at the end, or detectors of the start), T0 and its prediction.",
+    caption="The theory's quantities: errors at the end, growth ratio common/subclass, fitted over predicted slope of "
+    "the logarithmic law (neurons that fire at the end, or detectors of the start), T0 and its prediction. Settings: "
+    "exact patch counts, the source's random ones (bernoulli), and strengths that vary (jitter).",
+    shows=("C1b", "C1e", "C2a", "C2j", "C5b", "C5o", "C6g", "C6n", "C8a", "C8e", "C8c"),
 )
 def theory_table(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
@@ -117,9 +121,10 @@ def theory_table(m: Measurements[Params]) -> pl.DataFrame:
 @study.table(
     "other-tables",
     caption="The other tables of the source in small, errors in %: checkpoints of the backbone, a larger network, "
-    "ways to read out (the source prints accuracies, shown as errors), few images per class, and classes "
-    "never seen (the source: ImageNet-21k at 38 to 21,843 classes to ImageNet-1k). Sizes differ; the order "
-    "within a block is what compares.",
+    "ways to read out (the source prints accuracies, shown as errors), few images per class, and classes never seen "
+    "(the source: ImageNet-21k at 38 to 21,843 classes to ImageNet-1k). Sizes differ; the order within a block is "
+    "what compares.",
+    shows=("C9i", "C9j", "C9k", "C9l", "C9w", "C10a", "C10b", "C11b", "C12"),
 )
 def other_tables(m: Measurements[Params]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []

@@ -18,6 +18,8 @@ from .images.problem import VALIDATION, ImageTask, class_tree, image_task
 from .learners import Initialisation, TheorySGD, Training
 from .problem import HierarchicalPatches
 
+NEARLY_CLEAN = 1e-6  # of the noise: less than the gap between the thresholds of the detector sets
+
 
 class PatchProblem(lab.Params):
     """Hierarchical patches."""
@@ -72,7 +74,7 @@ class Patches(PatchProblem):
 
     @model_validator(mode="after")
     def _enough_detectors(self) -> Self:
-        expected = theory.expected_detectors(self.neurons, self.threshold, self.dim)
+        expected = self.expected_detectors()
         if expected < 1:
             raise ValueError(
                 f"{self.neurons} neurons at threshold {self.threshold:g} give {expected:.2g} detectors per feature, "
@@ -87,6 +89,14 @@ class Patches(PatchProblem):
         """Fresh samples of the problem in every step."""
         return Training(problem, self.per_subclass, TheorySGD(self.rate, self.bias_rate))
 
+    def expected_detectors(self) -> float:
+        """λ: the detectors of one feature in one class, in the mean."""
+        return theory.expected_detectors(self.neurons, self.threshold, self.dim)
+
+    def waking_share(self) -> float:
+        """By what share noise can make the neurons of a feature more."""
+        return theory.waking_share(self.threshold, self.initialisation().slack_for(self.problem()))
+
     def working_set(self, labels: str) -> float:
         """Bytes that one seed touches in a step: activations and gates of all awake neurons on all patches."""
         k = self.subclasses
@@ -96,6 +106,9 @@ class Patches(PatchProblem):
         return 8.0 * 2 * k * self.per_subclass * patches * classes * awake
 
 
+# The two laws of the numbers of patches, for families of claims that are judged under both.
+EXACT: dict[str, Any] = {"setting": "exact", "law": "exact patch counts"}
+RANDOM: dict[str, Any] = {"setting": "bernoulli", "law": "random patch counts"}
 # The domain of claims about hard samples that distractors decide.
 ABOVE: dict[str, Callable[[Patches], bool]] = {
     "k of at least 2.5 k*": lambda p: p.subclasses >= 2.5 * p.critical_subclasses()

@@ -37,10 +37,18 @@ def expected_detectors(m: int, tau: float, d: int) -> float:
     return m * normal_tail(high) * (1 - normal_tail(low)) ** (d - 1)
 
 
-def critical_subclasses(problem: HierarchicalPatches) -> float:
-    """k* = s*/(s†ᾱ†): above it the coarse network follows the distractors of hard samples."""
-    strength = problem.distractors * sum(problem.faint) / 2
-    return problem.feature_patches / strength if strength else math.inf
+def waking_share(tau: float, slack: float) -> float:
+    """Q(τ − slack)/Q(τ) − 1: by what share the neurons that answer a feature can become more, when noise may wake those
+    that missed their threshold by less than the slack. Derived from Proposition 1's tails."""
+    return normal_tail(tau - slack) / normal_tail(tau) - 1
+
+
+def critical_subclasses(problem: HierarchicalPatches, rho: float = 0.0) -> float:
+    """k* = s*(1 − ρ)/(s†(ᾱ† − ρ)): above it the coarse network follows the distractors of hard samples. A detector that
+    has grown by A has a bias of −ρA, and answers a patch of strength α with (α − ρ)A; ρ = 0 is the source's k*."""
+    low, high = problem.faint
+    strength = problem.distractors * ((low + high) / 2 - rho)
+    return problem.feature_patches * (1 - rho) / strength if strength > 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,22 @@ class Detectors:
         moved = network.projections(self.problem.features) - self.start.projections(self.problem.features)
         common, subclass = own_features(moved, self.problem, self.labels)
         return _mean(common, self.common), _mean(subclass, self.subclass)
+
+    def balance(self, network: PatchNetwork) -> Tensor:
+        """The common detectors' growth in the class where it is least, over that where it is largest: (seeds,)."""
+        moved = network.projections(self.problem.features) - self.start.projections(self.problem.features)
+        common, _ = own_features(moved, self.problem, self.labels)
+        by_class = torch.where(self.common, common, 0.0).double().sum(-1) / self.common.sum(-1)
+        return by_class.amin(1) / by_class.amax(1)
+
+    def bias_falls(self, network: PatchNetwork) -> tuple[Tensor, Tensor]:
+        """By how much the detectors' biases have fallen for each unit of growth, common and subclass: (seeds,) each."""
+        fallen = self.start.biases - network.biases
+        common, subclass = self.growth(network)
+        return (
+            _mean(fallen, self.common) / common,
+            _mean(fallen.unsqueeze(-1).expand_as(self.subclass), self.subclass) / subclass,
+        )
 
     def responses(self, network: PatchNetwork) -> tuple[Tensor, Tensor]:
         """relu(⟨w, v⟩ + b) per detector, common and subclass: (seeds,) each."""
@@ -103,6 +127,18 @@ class Detectors:
         (seeds, classes, features)."""
         return self.common.sum(-1), self.subclass.sum(-2)
 
+    def deviations(self, movement: Tensor) -> tuple[Tensor, Tensor]:
+        """The root mean square of an update along dictionary vectors that no data show, over the sets of common and of
+        subclass detectors, whose members all get the same one: (seeds,) each."""
+        sides = movement[..., self.problem.features :]
+        found = []
+        for masks in (self.common.unsqueeze(-1), self.subclass):
+            members = masks.sum(2).unsqueeze(-1)  # (seeds, classes, own, 1)
+            one = torch.einsum("scno,scnd->scod", masks.to(sides), sides) / members.clamp(min=1)
+            squares = (one**2 * (members > 0)).sum((1, 2, 3))
+            found.append((squares / ((members > 0).sum((1, 2, 3)) * sides.shape[-1])).sqrt())
+        return found[0], found[1]
+
     def spread(self, movement: Tensor) -> Tensor:
         """The largest difference between the updates of two members of one detector set, relative to the largest
         update: (seeds,). Zero by the theory."""
@@ -115,6 +151,14 @@ class Detectors:
                 gap = (highest - lowest).clamp(min=0).amax((1, 2))  # negative where a set is empty
                 widest = torch.maximum(widest, gap)
         return widest / movement.abs().amax((1, 2, 3))
+
+
+def firing(network: PatchNetwork, problem: HierarchicalPatches, labels: str) -> tuple[Tensor, Tensor]:
+    """How many of each class' neurons fire on its common feature (seeds, classes), and on each of its own subclass
+    features (seeds, classes, own)."""
+    fires = network.projections(problem.features) + network.biases.unsqueeze(-1) > 0
+    common, subclass = own_features(fires, problem, labels)
+    return common.sum(-1).double(), subclass.sum(2).double()
 
 
 def own_features(values: Tensor, problem: HierarchicalPatches, labels: str) -> tuple[Tensor, Tensor]:

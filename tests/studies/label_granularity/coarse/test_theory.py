@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from assay.studies.label_granularity.coarse import theory
-from assay.studies.label_granularity.coarse.learners import firing_counts, own_outputs
-from assay.studies.label_granularity.learners import Initialisation, TheorySGD, Training, residual_for
+from assay.studies.label_granularity.coarse.learners import decomposed_outputs, firing_counts, first_phase, own_outputs
+from assay.studies.label_granularity.learners import Initialisation, PatchNetwork, TheorySGD, Training, residual_for
 from assay.studies.label_granularity.problem import HierarchicalPatches
-from assay.studies.label_granularity.theory import Detectors, own_features
+from assay.studies.label_granularity.theory import Detectors
 from assay.training import Seeds
 
 SEEDS = Seeds((0, 1, 2), dtype=torch.float64)
@@ -23,12 +24,14 @@ def test_outputs_decompose_into_detectors():
     detectors = Detectors.at(start, CLEAN, "coarse", INIT)
     *_, (_, _, update) = Training(CLEAN).run(start, SEEDS, 60, residual_for("coarse", CLEAN))
     easy = CLEAN.sample(SEEDS, "easy", 4, compact=True)
-    fires = firing_counts(update.network, CLEAN, "coarse")
-    answers = torch.relu(update.network.projections(CLEAN.features) + update.network.biases.unsqueeze(-1))
-    both = zip(own_features(answers, CLEAN, "coarse"), (detectors.common, detectors.subclass), strict=True)
-    common, subclass = ((part * mask).flatten(2).sum(-1) / mask.flatten(2).sum(-1) for part, mask in both)
-    predicted = theory.output_decomposition(6, common, subclass, *fires)
+    predicted = decomposed_outputs(update.network, detectors, easy)
     torch.testing.assert_close(own_outputs(update.network, easy, "coarse"), predicted, rtol=0.05, atol=0)
+
+
+def test_an_output_by_hand():
+    """Two common patches that three neurons answer by 0.5, four subclass patches that one answers by 0.25."""
+    values = [torch.tensor([x], dtype=torch.float64) for x in (2.0, 4.0, 0.5, 0.25, 3.0, 1.0)]
+    assert theory.output_decomposition(*values).tolist() == [2 * 0.5 * 3 + 4 * 0.25 * 1]
 
 
 def test_biases_fall_by_the_rate_and_superclasses_stay_balanced():
@@ -39,8 +42,32 @@ def test_biases_fall_by_the_rate_and_superclasses_stay_balanced():
     fallen = (update.network.biases - start.biases)[detectors.common]
     grown = torch.stack([moved[:, y, :, y] for y in (0, 1)], 1)[detectors.common]
     torch.testing.assert_close(fallen / grown, torch.full_like(fallen, -0.03), rtol=1e-3, atol=0)
-    by_class = [moved[:, y, :, y][detectors.common[:, y]].mean() for y in (0, 1)]
-    assert 0.5 < float(by_class[1] / by_class[0]) < 2
+    for fall in detectors.bias_falls(update.network):
+        torch.testing.assert_close(fall, torch.full_like(fall, 0.03), rtol=1e-3, atol=0)
+    balance = detectors.balance(update.network)
+    for seed in range(3):
+        first, second = (float(moved[seed, y, :, y][detectors.common[seed, y]].mean()) for y in (0, 1))
+        assert float(balance[seed]) == pytest.approx(min(first / second, second / first))
+    assert bool((balance > 0.5).all())
+
+
+def test_a_movement_to_the_side_lowers_biases_by_more_than_the_growth_asks_for():
+    start = INIT.draw(SEEDS, 2, CLEAN).network
+    detectors = Detectors.at(start, CLEAN, "coarse", INIT)
+    moved = torch.zeros_like(start.weights)
+    moved[..., : CLEAN.features], moved[..., -1] = 1.0, 3.0
+    aside = PatchNetwork(start.weights + moved, start.biases - 0.03 * torch.linalg.vector_norm(moved, dim=-1))
+    for fall in detectors.bias_falls(aside):
+        assert bool((fall > 1.5 * 0.03).all())
+
+
+def test_the_first_phase_ends_in_the_predicted_step():
+    found = first_phase(CLEAN, replace(INIT, scale=1e-6), 0.05, SEEDS)
+    late = found["t0"] - found["predicted_t0"]
+    assert bool(((late >= 0) & (late < 1.2)).all())
+    assert bool((found["t0"] > 10).all())
+    alone = first_phase(CLEAN, replace(INIT, scale=1e-6), 0.05, replace(SEEDS, values=(1,)))
+    torch.testing.assert_close(alone["t0"], found["t0"][1:2])
 
 
 def test_phase_times_are_those_of_the_simulation():

@@ -8,6 +8,7 @@ import torch
 from assay.studies.label_granularity.hard_samples import theory
 from assay.studies.label_granularity.learners import Initialisation, Training, errors, residual_for
 from assay.studies.label_granularity.problem import HierarchicalPatches
+from assay.studies.label_granularity.theory import critical_subclasses, firing
 from assay.training import Seeds
 
 SEEDS = Seeds((0, 1, 2), dtype=torch.float64)
@@ -53,3 +54,25 @@ def test_scales_of_strong_noise():
     low, high = theory.strong_noise_scales(8, 6)
     assert low == pytest.approx(0.75)
     assert high == pytest.approx(6 / math.sqrt(2 * math.log(16)))
+
+
+def test_the_counted_rule_foretells_the_trained_network():
+    problem = HierarchicalPatches(dim=64, subclasses=6, noise=1e-6, strong_noise=0.0, distractors=2)
+    start = INIT.draw(SEEDS, 2, problem).network
+    hard = problem.sample(SEEDS, "hard", 30, hard=True)
+    foretold = theory.counted_rule(hard, *firing(start, problem, "coarse"), 0.05)
+    *_, (_, _, update) = Training(problem).run(start, SEEDS, 100, residual_for("coarse", problem))
+    rule = theory.hard_rule(hard, update.network.projections(problem.features), update.network.biases)
+    assert float((foretold == rule).double().mean()) > 0.85
+    assert 0.1 < float(rule.double().mean()) < 0.9  # both outcomes occur
+
+
+def test_the_counted_rule_turns_at_k_star_where_counts_are_equal():
+    """Equal numbers of neurons, strengths all ½: an error exactly from k* = s*(1 − ρ)/(s†(½ − ρ)) on."""
+    for k in (4, 6, 7, 10):
+        problem = HierarchicalPatches(dim=24, subclasses=k, distractors=2, faint=(0.5, 0.5))
+        hard = problem.sample(SEEDS, "hard", 2, hard=True)
+        common, subclass = torch.full((3, 2), 5.0), torch.full((3, 2, k), 5.0)
+        for rho in (0.0, 0.05):
+            wrong = theory.counted_rule(hard, common, subclass, rho)
+            assert bool((wrong == (k >= critical_subclasses(problem, rho))).all()), (k, rho)

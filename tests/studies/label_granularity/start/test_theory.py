@@ -43,17 +43,17 @@ def test_first_updates(labels):
 
 
 def test_noise_of_the_first_update():
-    """Every detector gets the same noise, so that each seed and class has one draw of 14 coordinates and more."""
+    """All detectors of a set get the same noise: 12 seeds × 2 classes × 58 directions are 1,392 draws, whose deviation
+    is known to 2 %; of subclass features there are twice as many."""
     problem = HierarchicalPatches(dim=64, subclasses=2, noise=1e-3, distractors=2)
     init = Initialisation(4000, threshold=2.5)
     seeds = Seeds(tuple(range(12)), dtype=torch.float64)
     start = init.draw(seeds, 2, problem).network
     detectors = Detectors.at(start, problem, "coarse", init)
     (_, _, update), *_ = Training(problem, sgd=TheorySGD(0.01)).run(start, seeds, 1, residual_for("coarse", problem))
-    sides = update.movement[..., problem.features :]
-    common, subclass = sides[detectors.common].std(), sides[detectors.subclass[..., 0]].std()
-    assert float(common) == pytest.approx(theory.first_step_noise(0.01, 1e-3, 6, 24, 16), rel=0.15)
-    assert float(subclass) == pytest.approx(theory.first_step_noise(0.01, 1e-3, 6, 24, 16, k=2), rel=0.2)
+    common, subclass = (each.square().mean().sqrt() for each in detectors.deviations(update.movement))
+    assert float(common) == pytest.approx(theory.first_step_noise(0.01, 1e-3, 6, 24, 16), rel=0.05)
+    assert float(subclass) == pytest.approx(theory.first_step_noise(0.01, 1e-3, 6, 24, 16, k=2), rel=0.05)
 
 
 def test_the_regime_is_out_of_reach():

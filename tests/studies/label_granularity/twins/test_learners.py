@@ -20,5 +20,6 @@ def test_twin_labels(labels):
     assert found.classes == classes
     assert (found.purity == 1) == (labels not in ("random", "mixed"))
     easy, hard = (SMALL.sample(SEEDS, f"test {h}", 2, hard=h) for h in (False, True))
-    report = twin_errors(labels, Initialisation(500), Training(SMALL, 4, finite=True), SEEDS, 2, easy, hard)
-    assert report["easy_error"].shape == (2,)
+    labelled, wrong = twin_errors(labels, Initialisation(500), Training(SMALL, 4, finite=True), SEEDS, 2, easy, hard)
+    assert labelled["classes"].tolist() == [classes, classes]
+    assert wrong["easy_error"].shape == (2,)

@@ -14,9 +14,10 @@ from .theory import printed_log_law_constant
 @part.figure(
     "log-law",
     caption="exp of the right class' mean output on easy samples against time, coarse labels (dots: mean over seeds "
-    "and superclasses). If the output grows as log(Ct + t0), this is a line of slope C. The corrected "
-    "constant, counting the neurons that fire at the end, fits; counting those of the start is off; the "
-    "printed one is far too small.",
+    "and superclasses). If the output grows as log(Ct + t0), this is a line of slope C. The corrected constant, "
+    "counting the neurons that fire at the end, fits; counting those of the start is off; the printed one is far too "
+    "small.",
+    shows=("C5g", "C8a", "C8b"),
 )
 def log_law(m: Measurements[Params]) -> alt.LayerChart:
     rows = m.rows("own_output", arm="coarse", setting="exact").filter(pl.col("step") % 10 == 0)

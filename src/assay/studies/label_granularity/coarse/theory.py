@@ -12,10 +12,13 @@ Count = TypeVar("Count", float, Tensor)
 Array = np.ndarray[Any, Any]
 
 
-def output_decomposition(s: float, common: Tensor, subclass: Tensor, S_com: Tensor, S_sub: Tensor) -> Tensor:
+def output_decomposition(
+    s_com: Count, s_sub: Count, common: Tensor, subclass: Tensor, S_com: Tensor, S_sub: Tensor
+) -> Tensor:
     """F_+(X) ≈ s*(A_com|S_+(v_+)| + A_c|S_+(v_{+,c})|) (Lemma E.2): an easy sample's output from one detector of each
-    kind. With A the response ⟨w, v⟩ + b and |S| the neurons that fire it is exact up to unequal detectors."""
-    return s * (common * S_com + subclass * S_sub)
+    kind. With A the response ⟨w, v⟩ + b, |S| the neurons that fire and the numbers of patches that there are in place
+    of s*, it is exact up to unequal detectors."""
+    return s_com * common * S_com + s_sub * subclass * S_sub
 
 
 def coarse_phase_time(eta: float, k: int, s: float, P: int, d: int, common: Count, subclass: Count) -> Count:

@@ -52,20 +52,22 @@ part = lab.Part("few_samples", params=Params, presets={"smoke": lab.PartPreset(s
 def few_samples(params: Params, seeds: Seeds, record: lab.Recorder, *, scheme: str, splits: int = 1) -> None:
     """The ten classes themselves as target, with few images of each, and their splits as fine labels."""
     task, recipe = params.task(seeds).fewer(params.starved_samples), params.recipe()
+    targets = task.by_class()
     if scheme == "one pass":
-        result = recipe.onepass(task.by_class(), seeds)
+        result = recipe.onepass(targets, seeds)
     else:
         _, fine = task.hierarchies(scheme, splits, task.leaves, seeds, least=params.least_samples)
         net = recipe.pretrain(task.inputs, fine, seeds)
-        result = recipe.transfer(net, task.by_class(), seeds)
-    record(classes=float(task.leaves.max() + 1) * splits, error=result.error, rate=result.rate)
+        result = recipe.transfer(net, targets, seeds)
+    record(classes=float(task.leaves.max() + 1) * splits, rate=result.rate)
+    record(trials=targets.tested, error=result.error)
 
 
 @part.arm("cross", over={"grain": list(GRAINS)}, needs=Images.data, tolerance=0.1)
 def cross(params: Params, seeds: Seeds, record: lab.Recorder, *, grain: int) -> None:
     """Pretraining on six classes at several granularities, then four other classes with few images of each."""
     whole, recipe, groups = params.task(seeds), params.recipe(), GRAINS[grain]
-    seen, unseen = whole.only(SEEN), whole.only(UNSEEN).fewer(params.starved_samples)
+    seen, targets = whole.only(SEEN), whole.only(UNSEEN).fewer(params.starved_samples).by_class()
     if isinstance(groups, tuple):
         fine = torch.tensor(groups, device=seeds.device)[seen.leaves]
     else:
@@ -73,5 +75,6 @@ def cross(params: Params, seeds: Seeds, record: lab.Recorder, *, grain: int) -> 
         _, fine = seen.hierarchies(scheme, groups, seen.leaves, seeds, least=least)
     net = recipe.pretrain(seen.inputs, fine, seeds)
     for readout in ("finetune", "probe"):
-        result = recipe.transfer(net, unseen.by_class(), seeds, readout=readout)
-        record(at={"readout": readout}, error=result.error, accuracy=1 - result.error, rate=result.rate)
+        result = recipe.transfer(net, targets, seeds, readout=readout)
+        record(at={"readout": readout}, trials=targets.tested, error=result.error, accuracy=1 - result.error)
+        record(at={"readout": readout}, rate=result.rate)

@@ -15,10 +15,11 @@ def _accuracy(m: Measurements[Params], grain: int, readout: str) -> Values:
 
 @part.claims_over(
     {
-        "C10a": {"readout": "finetune", "table": "Figure 2, Table 7"},
-        "C10b": {"readout": "probe", "table": "Table 8"},
+        "C10a": {"readout": "finetune", "way": "finetuning", "table": "Figure 2, Table 7"},
+        "C10b": {"readout": "probe", "way": "a linear probe", "table": "Table 8"},
     },
-    statement="on classes never seen, six pretraining classes are better than two ({readout})",
+    statement="On classes of the configured image set that are new, {way} is more accurate after pretraining on six "
+    "classes than on two.",
     source="{table}; six classes at five granularities, then four others",
 )
 def finer_transfers(m: Measurements[Params], *, readout: str) -> Judgement:
@@ -27,10 +28,11 @@ def finer_transfers(m: Measurements[Params], *, readout: str) -> Judgement:
 
 @part.claims_over(
     {
-        "C10c": {"readout": "finetune", "table": "Figure 2, Table 7"},
-        "C10d": {"readout": "probe", "table": "Table 8"},
+        "C10c": {"readout": "finetune", "way": "finetuning", "table": "Figure 2, Table 7"},
+        "C10d": {"readout": "probe", "way": "a linear probe", "table": "Table 8"},
     },
-    statement="accuracy there rises with every step of granularity ({readout}, clusters included)",
+    statement="On classes of the configured image set that are new, the accuracy of {way} rises with every step to "
+    "finer pretraining labels.",
     source="{table}: Spearman's correlation 1, so every step must rise; shown is the step that decides",
 )
 def monotone(m: Measurements[Params], *, readout: str) -> Judgement:
@@ -49,7 +51,10 @@ def weakest(judged: list[Judgement]) -> Judgement:
 
 
 @part.claim(
-    "C10e", "granularity matters more to a probe than to finetuning", source="Tables 7 and 8: 24 points against 10"
+    "C10e",
+    "On classes of the configured image set that are new, finer pretraining labels matter more to a linear probe than "
+    "to finetuning.",
+    source="Tables 7 and 8: 24 points against 10",
 )
 def probe_spread(m: Measurements[Params]) -> Judgement:
     return (_spread(m, "probe") - _spread(m, "finetune")).named("spread, probe − finetune").above(0)
@@ -63,7 +68,12 @@ def _retrained(m: Measurements[Params]) -> Values:
     return m.final("error", arm="few-samples", scheme="coarse")
 
 
-@part.claim("C11b", "and so it does with few images of ten classes", source="Table 6")
+@part.claim(
+    "C11b",
+    "With few images of each class of the configured image set, training on the classes twice beats training on them "
+    "once.",
+    source="Table 6",
+)
 def twice(m: Measurements[Params]) -> Judgement:
     difference = m.final("error", arm="few-samples", scheme="one pass") - _retrained(m)
     return difference.named("error, one pass − retraining, few images").above(0)
@@ -81,7 +91,8 @@ def best_split(m: Measurements[Params]) -> Values:
 
 @part.claim(
     "C12",
-    "where splitting leaves few images per class, no split gains more than a point over retraining",
+    "With few images of each class of the configured image set, no split of the classes gains more than a point over "
+    "retraining on them.",
     source="Table 6; ten classes with few images each, split by clusters or at random",
 )
 def starved(m: Measurements[Params]) -> Judgement:

@@ -12,9 +12,9 @@ from .arms import Params, part
 
 @part.figure(
     "cross",
-    caption="Accuracy on four classes that pretraining never saw, against the granularity of the labels of six others"
-    " (2 and 3: groups of classes; 6: the classes; 12 and 24: clusters of each class). Finetuning and linear "
-    "probe.",
+    caption="Accuracy on four classes that pretraining never saw, against the granularity of the labels of six others "
+    "(2 and 3: groups of classes; 6: the classes; 12 and 24: clusters of each class). Finetuning and linear probe.",
+    shows=("C10a", "C10b", "C10c", "C10d", "C10e"),
 )
 def cross(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("accuracy", arm="cross"), "readout", "grain")

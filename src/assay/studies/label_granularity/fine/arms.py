@@ -12,9 +12,9 @@ from assay.training import Seeds
 
 from ..learners import Report, error_report, errors, looks, residual_for, superclass_scores
 from ..params import FineTraining, Patches, Testing
-from ..theory import Detectors
-from .learners import FirstPhase, finetuned, report_at_t0
-from .theory import fine_phase_time
+from ..theory import Detectors, firing
+from .learners import FirstPhase, errors_at_t0, finetuned, parts_at_t0
+from .theory import fine_phase_time, least_outputs
 
 
 class Params(FineTraining, Testing, Patches):
@@ -39,11 +39,11 @@ def fine(params: Params, seeds: Seeds, record: lab.Recorder, *, setting: str) ->
     problem, init = params.problem(), params.initialisation()
     k, feature_patches, patches = problem.subclasses, problem.feature_patches, problem.patches
     network = init.draw(seeds, 2 * k, problem).network
-    detectors = Detectors.at(network, problem, "fine", init)
+    detectors, fires = Detectors.at(network, problem, "fine", init), firing(network, problem, "fine")
     easy, hard = problem.test_sets(seeds, params.test_per_subclass)
     seen, phase, before = looks(params.fine_steps), FirstPhase.of(seeds), detectors.growth(network)
     unit = params.rate * feature_patches / (2 * k * patches)
-    at_t0: Report = {}
+    at_t0: tuple[Report, Report] = ({}, {})
     training, residual = params.training(problem), residual_for("fine", problem)
     for step, _, update in training.run(network, seeds, params.fine_steps, residual):
         growth = detectors.growth(update.network)
@@ -51,21 +51,27 @@ def fine(params: Params, seeds: Seeds, record: lab.Recorder, *, setting: str) ->
         coefficient, before = moved[0] / unit, growth
         arrived = phase.see(step, update.outputs, coefficient)
         if step in seen:
-            record(step=step, **detectors.report(update.network), **error_report(update.network, easy, hard, "fine"))
+            record(step=step, **detectors.report(update.network))
+            record(step=step, trials=len(easy), **error_report(update.network, easy, hard, "fine"))
             record(step=step, growth_per_step_ratio=moved[0] / moved[1], common_coefficient=coefficient)
         if bool(arrived.any()) or step == params.fine_steps:
-            for name, values in report_at_t0(detectors, network, easy, hard).items():
-                at_t0[name] = torch.where(arrived, values, at_t0.get(name, torch.full_like(values, math.nan)))
+            for kept, found in zip(
+                at_t0, (parts_at_t0(detectors, network), errors_at_t0(network, easy, hard)), strict=True
+            ):
+                for name, values in found.items():
+                    now = values.double().cpu()
+                    kept[name] = torch.where(arrived, now, kept.get(name, torch.full_like(now, math.nan)))
         network = update.network
     common, subclass = (count.double() for count in detectors.counts())
     predicted = fine_phase_time(params.rate, k, feature_patches, patches, common, subclass[..., 0])
     fewest = torch.minimum(common.amin(1), subclass.flatten(1).amin(1))
-    record(predicted_t0=predicted.amin(1), fewest_detectors=fewest, **phase.report(), **at_t0)
+    record(predicted_t0=predicted.amin(1), fewest_detectors=fewest, **phase.report(), **at_t0[0])
+    record(trials=len(easy), **at_t0[1])
+    least_common, least_subclass = least_outputs(k, common, subclass[..., 0], fires[0], fires[1][..., 0])
+    record(least_common_output=least_common, least_subclass_output=least_subclass)
     steps, first = params.finetune_steps, params.fine_steps
     network, least = finetuned(training, network, seeds, steps, first=first, detectors=detectors)
     scores = [superclass_scores(network.outputs(samples.patches), samples, "fine") for samples in (easy, hard)]
-    record(
-        finetuned_easy_error=errors(scores[0], easy.superclass),
-        finetuned_hard_error=errors(scores[1], hard.superclass),
-        least_response_change=least,
-    )
+    finetuned_errors = [errors(each, samples.superclass) for each, samples in zip(scores, (easy, hard), strict=True)]
+    record(trials=len(easy), finetuned_easy_error=finetuned_errors[0], finetuned_hard_error=finetuned_errors[1])
+    record(least_response_change=least)

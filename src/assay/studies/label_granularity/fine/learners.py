@@ -45,24 +45,26 @@ class FirstPhase:
         never = self.reached.isinf()
         return {
             "t0": self.reached.masked_fill(never, math.nan),
-            "t0_reached": (~never).double(),
+            "t0_reached": ~never,
             "lowest_coefficient": self.lowest,
             "highest_coefficient": self.highest,
         }
 
 
-def report_at_t0(detectors: Detectors, network: PatchNetwork, easy: Samples, hard: Samples) -> Report:
-    """Errors at T0, and how much of the outputs common and subclass features make up."""
-    found = {f"{name}_at_t0": value for name, value in error_report(network, easy, hard, "fine").items()}
+def parts_at_t0(detectors: Detectors, network: PatchNetwork) -> Report:
+    """How much of the outputs common and subclass features make up at T0."""
     growth = detectors.growth(network)
     counts = [count.double().flatten(1).mean(1) for count in detectors.counts()]
     made = [detectors.problem.feature_patches * g * n for g, n in zip(growth, counts, strict=True)]
-    found |= {
+    return {
         "common_output_at_t0": made[0],
         "subclass_output_at_t0": made[1],
         "growth_ratio_at_t0": growth[0] / growth[1],
     }
-    return {name: value.double().cpu() for name, value in found.items()}
+
+
+def errors_at_t0(network: PatchNetwork, easy: Samples, hard: Samples) -> Report:
+    return {f"{name}_at_t0": value for name, value in error_report(network, easy, hard, "fine").items()}
 
 
 def max_readout_residual(superclass: Tensor, fine_to_coarse: Tensor) -> Residual:

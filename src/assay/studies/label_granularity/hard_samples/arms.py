@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Self
 
@@ -14,7 +15,7 @@ from .. import theory
 from ..learners import LABELS, class_count, error_report, errors, residual_for, superclass_scores
 from ..params import FineTraining, Patches, Testing, check_growing
 from ..problem import STRONG
-from .theory import rule_report
+from .theory import counted_rule, rule_report, strong_noise_scales
 
 
 class Params(FineTraining, Testing, Patches):
@@ -37,6 +38,20 @@ class Params(FineTraining, Testing, Patches):
     def sweep_critical(self) -> float:
         """k* of the sweep, infinite where distractors have no strength."""
         return self.critical_subclasses(distractors=self.sweep_distractors)
+
+    @property
+    def tied_critical(self) -> float:
+        """k* of the sweep for detectors whose biases fall as they grow."""
+        problem = self.problem(distractors=self.sweep_distractors)
+        return theory.critical_subclasses(problem, self.bias_rate)
+
+    @property
+    def separating_noise(self) -> float | None:
+        """The σ_ζ* nearest to the middle of the two scales at which noise misleads coarse and fine networks; None when
+        no value lies between them."""
+        low, high = strong_noise_scales(self.subclasses, self.feature_patches)
+        between = [sigma for sigma in self.strong_noises if low < sigma < high]
+        return min(between, key=lambda sigma: abs(math.log(sigma**2 / (low * high))), default=None)
 
     @property
     def around_critical(self) -> tuple[int, ...]:
@@ -73,8 +88,10 @@ def sweep(params: Params, seeds: Seeds, record: lab.Recorder, *, k: int) -> None
     for _, _, update in training.run(start, seeds, params.sweep_steps, residual):
         network = update.network
     common, subclass = theory.Detectors.at(start, problem, "coarse", init).growth(network)
-    record(step=params.sweep_steps, growth_ratio=common / subclass, **error_report(network, easy, hard, "coarse"))
-    record(critical=theory.critical_subclasses(problem), **rule_report(network, hard, problem))
+    record(step=params.sweep_steps, growth_ratio=common / subclass)
+    record(step=params.sweep_steps, trials=len(easy), **error_report(network, easy, hard, "coarse"))
+    foretold = counted_rule(hard, *theory.firing(start, problem, "coarse"), params.bias_rate)
+    record(trials=len(hard), **rule_report(network, hard, problem), foretold_error=foretold.double().mean(1))
 
 
 @part.arm(
@@ -99,4 +116,4 @@ def strong_noise(params: Params, seeds: Seeds, record: lab.Recorder, *, labels: 
         # Untrained neurons were left out of training, exactly; strong noise may wake them.
         outputs = network.outputs(hard.patches) + start.rest.outputs(strong, rows=32)
         scores = superclass_scores(outputs, hard, labels)
-        record(at={"strong": sigma}, hard_error=errors(scores, hard.superclass))
+        record(at={"strong": sigma}, trials=len(hard), hard_error=errors(scores, hard.superclass))

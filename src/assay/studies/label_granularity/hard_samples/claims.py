@@ -1,4 +1,4 @@
-"""Which hard samples coarse labels lose: the rule for single samples (C2c, C2h), k* (C2d, N1), strong noise (C2e)."""
+"""Which hard samples coarse labels lose: a rule for single ones (C2c, C2h), k* (C2d, C2i, N1), strong noise (C2e)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from assay.lab import Judgement, Measurements, Values
 from .arms import Params, part
 
 AROUND = {"a sweep with k on both sides of k*": lambda p: bool(p.around_critical)}
+_RULE = "Lemma E.8 as a rule for single samples"
 
 
 @part.claim(
     "C2c",
-    "which hard samples it gets wrong, where some are and some are not, follows from its responses to distractors and "
-    "to the subclass feature",
-    source="Lemma E.8 as a rule for single samples; the two k of the sweep next to k*",
+    "Which hard samples a network trained on superclass labels gets wrong follows, one by one, from its neurons' "
+    "responses to features.",
+    source=f"{_RULE}; the two k of the sweep next to k*, where some are wrong and some are not",
     printed="the distractors' term of the lower bound lacks their strength α†",
     when=AROUND,
 )
@@ -28,9 +29,11 @@ def rule(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C2h",
-    "the rule for single hard samples is right more often than the better of always and never, chosen per k and seed",
-    source="Lemma E.8 as a rule for single samples; k next to k*, where both outcomes occur",
+    "A rule from responses to features tells which hard samples superclass labels lose, better than always or never "
+    "does.",
+    source=f"{_RULE}; k next to k*, where both outcomes occur; the better of always and never is chosen per k and seed",
     when=AROUND,
+    headline=True,
 )
 def rule_against_constant(m: Measurements[Params]) -> Judgement:
     gain = _around(m, "rule_agreement") - _around(m, "constant_agreement")
@@ -43,51 +46,69 @@ def _around(m: Measurements[Params], metric: str) -> Values:
     return (below + above) * 0.5
 
 
-def crossing(m: Measurements[Params]) -> Values:
-    """The k at which each seed's hard error crosses one half, interpolated in log k; an end of the range if it does
-    not."""
-    rows = m.rows("hard_error", arm="sweep")
-    return m.per_seed(rows, _crossing, "k where the hard error crosses ½", by="k")
+def crossing(m: Measurements[Params], metric: str = "hard_error") -> Values:
+    """The k at which each seed's error on hard samples crosses one half, interpolated in log k; NaN if it does not."""
+    return m.per_seed(
+        m.rows(metric, arm="sweep"), _crossing, f"k where the {metric.replace('_', ' ')} crosses ½", by="k"
+    )
 
 
 def _crossing(curve: pl.DataFrame) -> float:
     k, error = curve["k"].to_numpy(), curve["value"].to_numpy()
     above = np.flatnonzero(error >= 0.5)
-    if len(above) == 0:
-        return float(k[-1]) * 10
+    if len(above) == 0 or above[0] == 0:
+        return math.nan
     i = above[0]
-    if i == 0:
-        return float(k[0]) / 10
     share = (0.5 - error[i - 1]) / (error[i] - error[i - 1])
     return float(np.exp(np.log(k[i - 1]) + share * np.log(k[i] / k[i - 1])))
 
 
 @part.claim(
     "C2d",
-    "over k, the hard error crosses one half within a factor 2.5 of k* = s*/(s†ᾱ†)",
-    source="Derived from Lemma E.8: R_com/R_sub = k against s*/(s†ᾱ†)",
-    when={"distractors of some strength": lambda p: math.isfinite(p.sweep_critical)},
+    "The number of subclasses at which superclass labels lose half of the hard samples follows from neurons counted "
+    "before training.",
+    source="Derived from Lemmas E.2, E.4, E.5 and E.8: the rule for single samples, its responses from the numbers of "
+    "neurons that fire at the start",
+    when=AROUND,
 )
-def crosses_near_critical(m: Measurements[Params]) -> Judgement:
-    critical = m.final("critical", arm="sweep", k=m.params.sweep[0])
-    return (crossing(m) / critical).named("crossing/k*").between(1 / 2.5, 2.5)
+def crosses_where_foretold(m: Measurements[Params]) -> Judgement:
+    ratio = (crossing(m) / crossing(m, "foretold_error")).named("crossing/foretold from the start")
+    because = "the share of neurons that noise can wake on either side, Q(τ − slack)/Q(τ) − 1"
+    return ratio.equals(1, within=m.params.waking_share(), because=because)
+
+
+@part.claim(
+    "C2i",
+    "Over initialisations, superclass labels lose half of the hard samples at k* = s*(1 − ρ)/(s†(ᾱ† − ρ)) subclasses "
+    "on average.",
+    source="Derived from Lemma E.8: R_com/R_sub = k against s*/(s†ᾱ†), with the bias that falls by ρ",
+    when={**AROUND, "distractors stronger than ρ": lambda p: math.isfinite(p.tied_critical)},
+)
+def crosses_at_critical(m: Measurements[Params]) -> Judgement:
+    critical = m.params.tied_critical
+    far = crossing(m).map(lambda k: math.log(k / critical), "log(crossing/k*)")
+    because = "1/√λ, by which the numbers λ of detectors of different features vary (C4b)"
+    return far.equals(0, within=m.params.expected_detectors() ** -0.5, because=because)
 
 
 @part.claim(
     "C2e",
-    "one patch of strong noise misleads the coarse network where it spares the fine one (σ_ζ* = 1, no distractors)",
-    source="Derived from the ζ* terms of Lemma E.8 and Theorem G.3: s*/k < σ_ζ* < s*/√(2 log 2k)",
-    when={"σ_ζ* = 1 between its two scales": lambda p: 1.0 in p.strong_noises and p.feature_patches < p.subclasses},
+    "One patch of strong noise in hard samples without distractors misleads a network trained on superclass labels "
+    "more than one on subclass labels.",
+    source="Derived from the ζ* terms of Lemma E.8 and Theorem G.3: s*/k < σ_ζ* < s*/√(2 log 2k); 0.05 is what C3 "
+    "calls no error",
+    when={"some σ_ζ* between its two scales": lambda p: p.separating_noise is not None},
 )
 def strong_noise(m: Measurements[Params]) -> Judgement:
-    coarse, fine = (m.final("hard_error", arm="strong-noise", labels=who, strong=1.0) for who in ("coarse", "fine"))
+    sigma = m.params.separating_noise
+    coarse, fine = (m.final("hard_error", arm="strong-noise", labels=who, strong=sigma) for who in ("coarse", "fine"))
     return (coarse - fine).named("hard error, coarse − fine").at_least(0.05)
 
 
 @part.claim(
     "N1",
-    "below k* coarse labels suffice: no error on hard samples for the smallest k of the sweep",
-    source="control",
+    "With far fewer subclasses than k*, a network trained on superclass labels gets the hard samples right.",
+    source="control; the smallest k of the sweep",
     when={"a sweep that starts below k*/2": lambda p: 2 * p.sweep[0] <= p.sweep_critical},
 )
 def below_critical(m: Measurements[Params]) -> Judgement:

@@ -14,8 +14,8 @@ from .theory import strong_noise_scales
 @part.figure(
     "sweep",
     caption="Error of the coarse network after training, against the number of subclasses k (mean and interval over "
-    "seeds). Above k* = s*/(s†ᾱ†), where faint distractors outweigh the subclass features, hard samples are "
-    "lost.",
+    "seeds). Above k* = s*/(s†ᾱ†), where faint distractors outweigh the subclass features, hard samples are lost.",
+    shows=("C2d", "C2i", "N1"),
 )
 def sweep(m: Measurements[Params]) -> alt.LayerChart:
     words = {"easy_error": "easy samples", "hard_error": "hard samples"}
@@ -40,6 +40,7 @@ def sweep(m: Measurements[Params]) -> alt.LayerChart:
     "strong-noise",
     caption="The second distractor: hard samples whose only disturbance is one patch of noise of deviation σ_ζ*. The "
     "coarse network begins to err near s*/k, the fine one near s*/√(2 log 2k) (dashed).",
+    shows=("C2e",),
 )
 def strong_noise(m: Measurements[Params]) -> alt.LayerChart:
     words = {"coarse": "coarse labels", "fine": "fine labels"}

@@ -34,6 +34,24 @@ def hard_rule(samples: Samples, projections: Tensor, biases: Tensor) -> Tensor:
     return wrong
 
 
+def counted_rule(samples: Samples, common: Tensor, subclass: Tensor, rho: float) -> Tensor:
+    """Which hard samples the coarse network will get wrong, foretold from the numbers of neurons that fire before
+    training, common (seeds, 2) and subclass (seeds, 2, k): (seeds, n).
+
+    The rule of ``hard_rule`` with responses from theory. By the logarithmic law both superclasses' outputs on easy
+    samples end alike, so that a common detector of y has grown by A_y ∝ 1/(|S_y(v_y)| + |S_y(v_{y,c})|/k), the latter
+    in the mean over c (Lemmas E.2 and E.4), and a subclass detector by A_y/k (Lemma E.5). A detector answers strength α
+    with α − ρ of its growth. An error wherever A_{−y}|S_{−y}(v_{−y})| Σ (α† − ρ) ≥ n_sub(1 − ρ) A_y|S_y(v_{y,c})|/k.
+    """
+    y, k = samples.superclass, samples.subclasses
+    far = samples.kinds == DISTRACTOR
+    own = (~far & (samples.strengths > 0)).sum(-1)
+    faint = ((samples.strengths - rho).clamp(min=0) * far).sum(-1)
+    grown = 1 / (common + subclass.mean(-1) / k)
+    distracted = (grown * common)[:, 1 - y] * faint
+    return distracted >= (1 - rho) * own * grown[:, y] * subclass[:, y, samples.subclass] / k
+
+
 def rule_report(network: PatchNetwork, hard: Samples, problem: HierarchicalPatches) -> Report:
     """How often the rule for single hard samples foretells whether the coarse network errs, and how often the better
     of "always" and "never" does: (seeds,) each."""

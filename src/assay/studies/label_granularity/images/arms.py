@@ -8,7 +8,7 @@ import torch
 from pydantic import Field, PositiveInt, model_validator
 
 from assay import lab
-from assay.methods.granularity import LabelHierarchy, granularity_report, max_readout
+from assay.methods.granularity import granularity_report, max_readout
 from assay.training import Seeds
 
 from ..learners import errors
@@ -66,7 +66,8 @@ def _transfer(
     splits = task.by_superclass()
     if scheme == "one pass":
         result = recipe.onepass(splits, seeds)
-        record(classes=2, error=result.error, rate=result.rate)
+        record(classes=2, rate=result.rate)
+        record(trials=splits.tested, error=result.error)
         return
     found, fine = task.hierarchies(scheme, clusters, splits.training[1], seeds, least=params.least_samples)
     net = recipe.pretrain(task.inputs, fine, seeds, stop=stop)
@@ -74,23 +75,15 @@ def _transfer(
     reports = [granularity_report(each, embedding(task.inputs[i])) for i, each in enumerate(found)]
     record(
         classes=[float(each.classes) for each in found],
-        error=result.error,
         rate=result.rate,
         purity=[each.purity for each in found],
         smallest=[float(each.smallest) for each in reports],
         lift=[each.lift if each.lift is not None else 0.0 for each in reports],
     )
+    record(trials=splits.tested, error=result.error)
     if scheme == "rebalanced":
         sizes = [each.counts.sum(1) for each in found]
         record.array("cluster_sizes", torch.stack([torch.nn.functional.pad(s, (0, 128 - len(s))) for s in sizes]))
-        record(smallest_split=[_smallest_split(each) for each in found])
-
-
-def _smallest_split(hierarchy: LabelHierarchy) -> float:
-    """The images in the smallest cluster of a superclass that was split; NaN where none was."""
-    sizes = hierarchy.counts.sum(1)
-    split = [y for y, clusters in hierarchy.chosen.items() if clusters > 1]
-    return float(min(sizes[hierarchy.fine_to_coarse == y].min() for y in split)) if split else float("nan")
 
 
 @part.arm("clusters", over={"scheme": SCHEMES, "clusters": lambda p: p.clusters}, **OPTIONS)
@@ -130,8 +123,9 @@ def read_outs(params: Params, seeds: Seeds, record: lab.Recorder, *, scheme: str
         "probe": {"readout": "probe"},
     }
     for name, options in ways.items():
-        record(at={"readout": name}, error=recipe.transfer(net, splits, seeds, **options).error)
+        result = recipe.transfer(net, splits, seeds, **options)
+        record(at={"readout": name}, trials=splits.tested, error=result.error)
     inputs, target = splits.test
     both = zip(net(inputs), found, strict=True)
     scores = torch.stack([max_readout(logits, each.fine_to_coarse.to(logits.device)) for logits, each in both])
-    record(at={"readout": "max"}, error=errors(scores, target))
+    record(at={"readout": "max"}, trials=splits.tested, error=errors(scores, target))

@@ -69,9 +69,10 @@ def granularity_chart(m: Measurements, single: str, many: str) -> alt.LayerChart
 @part.figure(
     "granularity",
     caption="The granularity curve on real images: error on the two superclasses after pretraining with every label "
-    "function and finetuning, against the number of pretraining classes (mean and interval over seeds). "
-    "Dashed: one pass over the superclass labels, and retraining on them. The source's U is shallow, too: "
-    "5.25 % at 11 classes, 4.79 % at 1,103 and 4.84 % at 6,485.",
+    "function and finetuning, against the number of pretraining classes (mean and interval over seeds). Dashed: one "
+    "pass over the superclass labels, and retraining on them. The source's U is shallow, too: 5.25 % at 11 classes, "
+    "4.79 % at 1,103 and 4.84 % at 6,485.",
+    shows=("C9a", "C9b", "C9c", "C9d", "C9e", "C9f", "C9g", "C9h", "C11a"),
 )
 def granularity(m: Measurements[Params]) -> alt.LayerChart:
     return granularity_chart(m, "hierarchies", "clusters")
@@ -116,9 +117,10 @@ _SOURCE: dict[Any, tuple[str, str, int | None]] = {
 @part.table(
     "granularity",
     caption="Every label function on images: classes, error in %, what the granularity report says of the labels "
-    "(purity, smallest class, how far neighbours agree beyond chance) and the finetuning rate chosen on "
-    "validation images. Beside it the source's error on iNaturalist with a ResNet-34 (its mean over "
-    "granularities for clusters and random labels).",
+    "(purity, smallest class, how far neighbours agree beyond chance) and the finetuning rate chosen on validation "
+    "images. Beside it the source's error on iNaturalist with a ResNet-34 (its mean over granularities for clusters "
+    "and random labels).",
+    shows=("C9a", "C9b", "C9c", "C9d", "C9e", "C9h", "C11a"),
 )
 def granularity_table(m: Measurements[Params]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []

@@ -88,6 +88,11 @@ class Splits(NamedTuple):
     validation: Data
     test: Data
 
+    @property
+    def tested(self) -> int:
+        """How many images an error on the test images is a share of."""
+        return len(self.test[1])
+
 
 @dataclass(frozen=True)
 class ImageTask:
@@ -125,7 +130,8 @@ class ImageTask:
         return found, torch.stack([each.fine for each in found]).to(seeds.device)
 
     def only(self, classes: tuple[int, ...]) -> ImageTask:
-        """The images of some classes, numbered anew in that order; as many for each seed as for the one with fewest."""
+        """The images of some classes, numbered anew in that order. Every seed keeps the same number of training and of
+        validation images, a share of them (``SURE_SHARE`` for each class) that all draws have; all test images stay."""
         test = torch.isin(self.test[1], self.test[1].new_tensor(classes))
         parts = [_rows(*part, _of(part[1], classes)) for part in ((self.inputs, self.leaves), self.validation)]
         (inputs, leaves), validation = ((x, _renumbered(y, classes)) for x, y in parts)

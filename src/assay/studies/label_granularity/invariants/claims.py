@@ -14,14 +14,18 @@ def _never(m: Measurements[Params], metric: str, tolerance: float = 0.0) -> Judg
     return every.at_most(0, tolerance=tolerance)
 
 
-@part.claim("C7a", "no neuron ever fires on a noise patch", source=f"Lemma F.3; {_RUNS}")
+@part.claim(
+    "C7a",
+    "No neuron ever fires on a patch of plain noise, with superclass or with subclass labels.",
+    source=f"Lemma F.3; {_RUNS}",
+)
 def silent_on_noise(m: Measurements[Params]) -> Judgement:
     return _never(m, "noise_fires")
 
 
 @part.claim(
     "C7b",
-    "a neuron fires on no feature that it was not aligned with at first, up to four deviations of the noise",
+    "No neuron ever fires on a feature that its initial weights missed by more than four deviations of the noise.",
     source=f"Lemma F.2; {_RUNS}",
 )
 def silent_unless_aligned(m: Measurements[Params]) -> Judgement:
@@ -30,7 +34,7 @@ def silent_unless_aligned(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C7c",
-    "no neuron's response to another class' feature ever rises",
+    "No neuron's response to a feature of another class than its own ever rises during training.",
     source=f"Theorems F.1 and G.1; {_RUNS}",
 )
 def foreign_features(m: Measurements[Params]) -> Judgement:
@@ -39,7 +43,7 @@ def foreign_features(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C7d",
-    "leaving out neurons that cannot fire changes no output",
+    "Leaving out the neurons that cannot fire at the start changes no output during training.",
     source=f"Derived from Lemma F.2; {_RUNS}",
 )
 def pruning_is_exact(m: Measurements[Params]) -> Judgement:
@@ -48,14 +52,18 @@ def pruning_is_exact(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C7e",
-    "nor does one fire on a feature that it missed by less than the noise",
+    "No neuron ever fires on a feature that its initial weights missed by less than the noise.",
     source=f"Lemma F.2 by its own threshold, whose gap of log⁻⁵d asks for far less noise; {_RUNS}",
 )
 def silent_near_threshold(m: Measurements[Params]) -> Judgement:
     return _never(m, "near_threshold_fires")
 
 
-@part.claim("N2", "without the falling bias, noise patches do fire", source="control for C7a")
+@part.claim(
+    "N2",
+    "Without biases that fall with the movement of their neurons, some neurons do fire on plain noise.",
+    source="control for C7a",
+)
 def noise_without_bias(m: Measurements[Params]) -> Judgement:
     parts = [m.final("noise_fires", arm="invariants", bias="free", labels=who) for who in ("coarse", "fine")]
     return (parts[0] + parts[1]).named("noise patches × neurons that fire").above(0)

@@ -75,8 +75,5 @@ def resnet_clusters(params: Params, seeds: Seeds, record: lab.Recorder, *, schem
 def _record(params: Params, seeds: Seeds, record: lab.Recorder, scheme: str, clusters: int) -> None:
     sweep = ResNetSweep(params.resnet_images, params.resnet_limit, params.resnet_width, params.resnet_epochs)
     found = [sweep.run(scheme, clusters, seed, seeds.device) for seed in seeds]
-    record(
-        error=[each.error for each in found],
-        classes=[float(each.classes) for each in found],
-        purity=[each.purity for each in found],
-    )
+    record(trials=found[0].tested, error=[each.error for each in found])
+    record(classes=[float(each.classes) for each in found], purity=[each.purity for each in found])

@@ -7,7 +7,7 @@ from assay.lab import Judgement, Measurements, Values
 from ..images.claims import mean_of
 from .arms import Params, part
 
-_RESNET = "Figure 5 and Table 1, ResNet on CIFAR-10"
+_RESNET = "Figure 5 and Table 1, a ResNet on the image set resnet_images"
 
 
 def _plain(m: Measurements[Params], scheme: str) -> Values:
@@ -20,31 +20,53 @@ def _clustered(m: Measurements[Params], scheme: str) -> Values:
     return mean_of([m.final("error", arm="resnet-clusters", scheme=scheme, clusters=n) for n in numbers], scheme)
 
 
-@part.claim("C9q", "a ResNet: pretraining on the classes beats retraining on the superclasses", source=_RESNET)
+@part.claim(
+    "C9q",
+    "With a ResNet on its configured image set, pretraining on the classes beats retraining on the superclasses.",
+    source=_RESNET,
+)
 def classes(m: Measurements[Params]) -> Judgement:
     return (_plain(m, "coarse") - _plain(m, "classes")).above(0)
 
 
-@part.claim("C9r", "a ResNet: random labels are worse than retraining", source=_RESNET)
+@part.claim(
+    "C9r",
+    "With a ResNet on its configured image set, pretraining on random labels is worse than retraining.",
+    source=_RESNET,
+)
 def random_labels(m: Measurements[Params]) -> Judgement:
     return (_clustered(m, "random") - _plain(m, "coarse")).above(0)
 
 
-@part.claim("C9s", "a ResNet: clusters within the superclasses beat clusters of the whole set", source=_RESNET)
+@part.claim(
+    "C9s",
+    "With a ResNet on its configured image set, clusters within the superclasses beat clusters of the whole set.",
+    source=_RESNET,
+)
 def clusters(m: Measurements[Params]) -> Judgement:
     return (_clustered(m, "clusters of all") - _clustered(m, "clusters per class")).above(0)
 
 
-@part.claim("C9t", "a ResNet: the human classes beat clusters within the superclasses", source=_RESNET)
+@part.claim(
+    "C9t",
+    "With a ResNet on its configured image set, the human classes beat clusters within the superclasses.",
+    source=_RESNET,
+)
 def human_classes(m: Measurements[Params]) -> Judgement:
     return (_clustered(m, "clusters per class") - _plain(m, "classes")).above(0)
 
 
-@part.claim("C9u", "a ResNet: one label per image is worse than retraining", source=_RESNET)
+@part.claim(
+    "C9u", "With a ResNet on its configured image set, one label per image is worse than retraining.", source=_RESNET
+)
 def one_per_image(m: Measurements[Params]) -> Judgement:
     return (_plain(m, "one per sample") - _plain(m, "coarse")).above(0)
 
 
-@part.claim("C11c", "a ResNet: training on the superclasses twice beats training on them once", source=_RESNET)
+@part.claim(
+    "C11c",
+    "With a ResNet on its configured image set, training on the superclasses twice beats training on them once.",
+    source=_RESNET,
+)
 def twice(m: Measurements[Params]) -> Judgement:
     return (_plain(m, "one pass") - _plain(m, "coarse")).above(0)

@@ -12,7 +12,9 @@ from .arms import Params, part
 
 @part.figure(
     "resnet-granularity",
-    caption="The same curve with a ResNet (an optional arm). Clusters are of features that learned to tell rotations.",
+    caption="The granularity curve with a ResNet (optional arms). Clusters are of features that learned to tell "
+    "rotations.",
+    shows=("C9q", "C9r", "C9s", "C9t", "C9u", "C11c"),
 )
 def resnet_granularity(m: Measurements[Params]) -> alt.LayerChart:
     return granularity_chart(m, "resnet-hierarchies", "resnet-clusters")

@@ -22,6 +22,7 @@ VALIDATION = 10  # every tenth training image chooses the finetuned epoch
 @dataclass(frozen=True)
 class SweepResult:
     error: float
+    tested: int  # images that the error is a share of
     classes: int
     purity: float
 
@@ -71,7 +72,7 @@ class ResNetSweep:
         method, model = self.method(seed, len(images), device), self.model(seed, train, device)
         run = method.onepass if scheme == "one pass" else method.transfer
         score = run(model, images, hierarchy, validation=validation, test=tested, seed=seed)
-        return SweepResult(score.error, hierarchy.classes, hierarchy.purity)
+        return SweepResult(score.error, len(test), hierarchy.classes, hierarchy.purity)
 
     def method(self, seed: int, samples: int, device: str) -> FineToCoarse:
         batch = min(1024, max(16, samples // 8))

@@ -11,12 +11,11 @@ from assay import lab
 from assay.training import Seeds
 
 from ..learners import LABELS, class_count, residual_for
-from ..params import Patches, check_growing
+from ..params import NEARLY_CLEAN, Patches, check_growing
 from ..theory import Detectors, expected_detectors, thresholds
-from .theory import coarse_first_step, fine_first_step
+from .theory import coarse_first_step, fine_first_step, first_step_noise
 
 DRAWN = 10_000  # neurons at a time where only counts are wanted
-NEARLY_CLEAN = 1e-6  # of the noise: less than the gap between the thresholds of the detector sets
 
 
 class Params(Patches):
@@ -91,5 +90,13 @@ def first_step(params: Params, seeds: Seeds, record: lab.Recorder, *, labels: st
                 common_over_predicted=common / predicted.common,
                 subclass_over_predicted=subclass / predicted.subclass,
                 ratio_over_predicted=common / subclass / predicted.ratio,
+            )
+        if step == 1 and labels == "coarse" and problem.features < problem.dim:
+            sizes = (params.rate, problem.noise, problem.feature_patches, problem.patches)
+            noise = detectors.deviations(update.movement)
+            batch = 2 * problem.subclasses * params.per_subclass
+            record(
+                common_noise_over_predicted=noise[0] / first_step_noise(*sizes, batch),
+                subclass_noise_over_predicted=noise[1] / first_step_noise(*sizes, batch, problem.subclasses),
             )
     record(spread_within_sets=torch.stack(spreads).amax(0))

@@ -15,8 +15,9 @@ from .theory import regime_report
 @part.figure(
     "initial",
     caption="How unequal the numbers of detectors of different dictionary vectors are before training, against "
-    "neurons m per class. They are independent draws, so that their relative spread is 1/√λ (line) with λ the"
-    " expected number; the source's 1 ± O(log⁻⁵d) needs far more neurons.",
+    "neurons m per class. They are independent draws, so that their relative spread is 1/√λ (line) with λ the "
+    "expected number; the source's 1 ± O(log⁻⁵d) needs far more neurons.",
+    shows=("C4b",),
 )
 def initial(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("relative_spread", arm="initial"), "m")
@@ -32,8 +33,8 @@ def initial(m: Measurements[Params]) -> alt.LayerChart:
 
 @part.table(
     "regime",
-    caption="The source's asymptotic regime with unit constants and polylog d = log d, against this run: out of reach"
-    " at any size that can be simulated, which is why thresholds and widths are set directly.",
+    caption="The source's asymptotic regime with unit constants and polylog d = log d, against this run: out of reach "
+    "at any size that can be simulated, which is why thresholds and widths are set directly.",
 )
 def regime(m: Measurements[Params]) -> pl.DataFrame:
     p = m.params

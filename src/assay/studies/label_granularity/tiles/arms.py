@@ -46,4 +46,6 @@ def tiles(params: Params, seeds: Seeds, record: lab.Recorder, *, labels: str) ->
     """Grids of real tiles with a convolutional network: does the theory's picture survive real pixels?"""
     problem = Tiles(params.tiles)
     layers = TileTraining(params.tile_steps).train(problem, seeds, labels)
-    record(step=params.tile_steps, **tile_errors(layers, problem, seeds, labels, 4 * params.test_per_subclass))
+    per_subclass = 4 * params.test_per_subclass
+    found = tile_errors(layers, problem, seeds, labels, per_subclass)
+    record(step=params.tile_steps, trials=2 * problem.subclasses * per_subclass, **found)

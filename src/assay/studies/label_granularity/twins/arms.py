@@ -34,4 +34,6 @@ def twins(params: Params, seeds: Seeds, record: lab.Recorder, *, labels: str) ->
     problem = params.problem(counts="exact")
     training = replace(params.training(problem), per_subclass=params.twin_per_subclass, finite=True)
     easy, hard = problem.test_sets(seeds, params.test_per_subclass)
-    record(**twin_errors(labels, params.initialisation(), training, seeds, params.twin_steps, easy, hard))
+    labelled, wrong = twin_errors(labels, params.initialisation(), training, seeds, params.twin_steps, easy, hard)
+    record(**labelled)
+    record(trials=len(easy), **wrong)

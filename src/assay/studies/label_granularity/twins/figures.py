@@ -16,7 +16,9 @@ from .learners import TWINS
     "twins",
     caption="Labels on a finite set of hierarchical patches, read out by the maximum (a class counts for the "
     "superclass of most of its samples). Hard samples are saved as far as labels follow the true subclasses, which "
-    "random classes drawn once within the superclasses of a small set do by chance, and those drawn anew do not.",
+    "random classes drawn once within the superclasses of a small set do by chance, and those drawn anew do not. "
+    "Mixed classes unite a subclass of either superclass, so that their read-out cannot tell these apart.",
+    shows=("C9n", "C9p", "C9v", "N3", "N4"),
 )
 def twins(m: Measurements[Params]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []

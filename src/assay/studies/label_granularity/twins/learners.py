@@ -37,8 +37,9 @@ def hierarchy_of(labels: str, samples: Samples, seed: int) -> LabelHierarchy:
 
 def twin_errors(
     labels: str, init: Initialisation, training: Training, seeds: Seeds, steps: int, easy: Samples, hard: Samples
-) -> Report:
-    """Errors by the maximum read-out, a class counting for the superclass of most of its samples."""
+) -> tuple[Report, Report]:
+    """Numbers of the labels, and errors by the maximum read-out, a class counting for the superclass of most of its
+    samples."""
     if labels == "one sample each":
         training = replace(training, per_subclass=1)
     if labels == "random anew":
@@ -59,14 +60,15 @@ def twin_errors(
 
     for _step, _, update in training.run(network, seeds, steps, residual):
         network = update.network
-    report = {"classes": torch.full((len(seeds),), float(classes)), "purity": torch.tensor([h.purity for h in found])}
+    labelled = {"classes": torch.full((len(seeds),), float(classes)), "purity": torch.tensor([h.purity for h in found])}
+    wrong: Report = {}
     for name, test in (("easy", easy), ("hard", hard)):
         outputs = network.outputs(test.patches)
         scores = [
             _two(max_readout(out, each.fine_to_coarse.to(out.device))) for out, each in zip(outputs, found, strict=True)
         ]
-        report[f"{name}_error"] = errors(torch.stack(scores), test.superclass)
-    return report
+        wrong[f"{name}_error"] = errors(torch.stack(scores), test.superclass)
+    return labelled, wrong
 
 
 def _anew(samples: Samples, seed: int, step: int) -> Tensor:
