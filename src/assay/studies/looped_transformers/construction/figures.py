@@ -13,6 +13,7 @@ from .arms import BROKEN, Params, part
     "broken",
     caption="How far the output is from gradient descent when one part of the construction is changed (mean and "
     "largest over trials), and the largest share of a loop's movement that the probe finds off the gradient.",
+    shows=("N1", "N2", "N3", "N7"),
 )
 def broken(m: Measurements[Params]) -> pl.DataFrame:
     rows = []

@@ -32,7 +32,7 @@ part = lab.Part("convergence", params=Params)
     tolerance=1e-9,
 )
 def convergence(params: Params, seeds: Seeds, record: lab.Recorder, *, examples: int) -> None:
-    """The dense transformer's own trajectory at η = 1/L, from zero."""
+    """The dense transformer's own trajectory at η = 1/L, from zero, and descent run beside it."""
     prompts = LinearVectorGeneration(examples, params.dim, params.alpha).sample(seeds, "convergence")
     model = LoopedLinearTransformer(params.dim, params.loops, "1/L", fast=False)
     rows = model.prompts(prompts.matrix())[..., -1, :]
@@ -40,19 +40,19 @@ def convergence(params: Params, seeds: Seeds, record: lab.Recorder, *, examples:
     steps = step_sizes("1/L", prompts.inputs, params.loops)
     predicted = (-rows[..., :-1] * prompts.truth).sum(-1) - params.alpha
     exact = exact_error(prompts.gram, prompts.truth, steps, params.alpha)
-    descent = gradient_descent(prompts.inputs, prompts.targets, steps)[-1]
+    descent = gradient_descent(prompts.inputs, prompts.targets, steps)
     moves = exact_trajectory(prompts.gram, prompts.truth, steps) - (theta - prompts.truth)
     record.curve(
         range(params.loops + 1),
         squared_error=prompts.parameter_error(theta).square(),
         task_error=prompts.task_error(-rows[..., :-1]),
         exact_error=exact.abs(),
+        descent_squared_error=prompts.parameter_error(descent).square(),
     )
     record(
         condition=prompt_condition(prompts.inputs).condition,
         trajectory_deviation=moves.abs().amax((0, 2)),
         error_deviation=(predicted - exact).abs().amax(0),
-        descent_squared_error=prompts.parameter_error(descent).square(),
     )
 
 

@@ -37,6 +37,7 @@ def _mean_curves(m: Measurements[Params]) -> pl.DataFrame:
     "squared error. Right: e^{−t/(2κ)}, the exponent of Theorem 8.16, which is about an error that is not squared. The "
     "flat ends are float64 rounding: there, on the left, the error meets its bound from below, which the source reads "
     "as a narrowing gap.",
+    shows=("C6a", "C6g", "C6h"),
 )
 def convergence(m: Measurements[Params]) -> alt.HConcatChart:
     frame = _mean_curves(m)
@@ -73,6 +74,7 @@ def convergence(m: Measurements[Params]) -> alt.HConcatChart:
     caption="Left: the fitted slope of the log squared error of every trial, over the later half of the loops above "
     "the float floor, against 2 ln(1 − 1/κ) of its prompt (line: equal). Right: how much steeper the error falls than "
     "e^{−t/κ}, mean and 95 % interval over trials. In slopes the gap between error and bound widens with n.",
+    shows=("C6b", "C6c", "C6d", "C6e", "C6f"),
 )
 def slopes(m: Measurements[Params]) -> alt.HConcatChart:
     frames = []
@@ -115,9 +117,10 @@ def slopes(m: Measurements[Params]) -> alt.HConcatChart:
     "with the sharp bound and the theorem's, means over trials at the smallest n. Right: the examples that the earlier "
     "bound of Theorem 8.17 asks for before it says anything, beside the n of these runs, where the loop needs no more. "
     "That bound is about a trained model on regression, so the comparison is the source's argument and no proof.",
+    shows=("C4a", "C4b", "C4d", "C5k"),
 )
 def bounds(m: Measurements[Params]) -> alt.HConcatChart:
-    n, most = m.params.examples[0], min(60, m.params.loops)
+    n, most = min(m.params.examples), min(60, m.params.loops)
     kappa = m.final("condition", arm="convergence", examples=n).array
     alpha, rows = abs(m.params.alpha), []
     for metric, name in (("task_error", "measured"), ("exact_error", "exact formula")):

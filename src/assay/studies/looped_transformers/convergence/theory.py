@@ -29,20 +29,9 @@ def exact_error(G: Tensor, theta: Tensor, eta: Tensor, alpha: float) -> Tensor:
     return alpha * (exact_trajectory(G, theta, eta) * theta).sum(-1)
 
 
-def mean_error(G: Tensor, eta: Tensor, alpha: float = 1.0) -> Tensor:
-    """The mean of |⟨TF, θ*⟩ − α| over θ* uniform on the sphere, for η ≤ 1/L: |α| tr(Π(I − ηG))/d: (...)."""
-    values: Tensor = torch.linalg.eigvalsh(G)
-    return abs(alpha) * (1 - eta.unsqueeze(-1) * values).prod(0).mean(-1)
-
-
 def slope(kappa: float) -> float:
     """The asymptotic slope of log ‖θ⁽ᵗ⁾ − θ*‖² at η = 1/L: 2 ln(1 − 1/κ)."""
     return 2 * math.log1p(-1 / kappa)
-
-
-def slope_gap(kappa: float) -> float:
-    """How much steeper the squared error falls than its bound e^{−t/κ}: 2 ln(1 − 1/κ) + 1/κ, negative."""
-    return slope(kappa) + 1 / kappa
 
 
 def fitted_slope(t: Vector, error: Vector, floor: float) -> float:
@@ -50,11 +39,6 @@ def fitted_slope(t: Vector, error: Vector, floor: float) -> float:
     t, error = t[error > floor], error[error > floor]
     later = slice(len(t) // 2, None)
     return float(np.polyfit(t[later], np.log(error[later]), 1)[0])
-
-
-def competing_error(T: int, d: int, n: float) -> float:
-    """Theorem 8.17, quoted by the source from earlier work on another task: 8Td²2^{2T}/√n."""
-    return 8 * T * d**2 * 2.0 ** (2 * T) / math.sqrt(n)
 
 
 def competing_examples(T: int, d: int) -> float:

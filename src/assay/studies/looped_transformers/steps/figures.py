@@ -18,6 +18,7 @@ from .arms import RULES, part
     "steps",
     caption="Parameter error (solid, geometric mean over trials) and bound (dashed) against the number of loops for "
     "three rules of step sizes on the same prompts. Every T is a run of its own, since Chebyshev steps depend on it.",
+    shows=("X8a", "X8b", "X8c"),
 )
 def steps(m: Measurements[Loops]) -> alt.Chart:
     rows = m.rows(["parameter_error", "bound"], arm="steps").filter(pl.col("value") > 0)
@@ -40,6 +41,7 @@ def steps(m: Measurements[Loops]) -> alt.Chart:
     "steps",
     caption="Parameter error of the three step rules at the last number of loops (geometric mean over trials), the "
     "mean bound, and the loops that each rule's bound asks for at the mean κ to bring the error below 1e-6.",
+    shows=("X8a", "X8b"),
 )
 def step_rules(m: Measurements[Loops]) -> pl.DataFrame:
     n = m.params.compared_examples

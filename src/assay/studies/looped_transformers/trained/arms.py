@@ -75,5 +75,4 @@ def trained(params: Params, seeds: Seeds, record: lab.Recorder, *, free: str, st
                     at={"tested": tested, "who": who},
                     task_rms=task.square().mean(1).sqrt(),
                     parameter_rms=apart.square().mean(1).sqrt(),
-                    task_median=task.abs().median(1).values,
                 )

@@ -1,4 +1,4 @@
-"""Does training find the construction? Claims of our own (C9): the source trains nothing."""
+"""Does training find the construction? Claims of our own (X9): the source trains nothing."""
 
 from __future__ import annotations
 
@@ -43,51 +43,90 @@ def _cosine(m: Measurements[Params], which: Trained) -> Values:
     return m.final("construction_cosine", arm="trained", **which._asdict()).named("cos to the construction")
 
 
-@part.claim("C9a", "one learned step for all prompts does as well on the task as 1/L of each prompt", source=EXTENSION)
+@part.claim(
+    "X9a",
+    "One learned step for all prompts leaves no larger an error on the task than steps of 1/L of each prompt.",
+    source=EXTENSION,
+)
 def one_step(m: Measurements[Params]) -> Judgement:
     return _against_construction(m, "task_rms", ONE_STEP).at_most(1)
 
 
-@part.claim("C9b", "trained from random weights on the task, it finds the construction (cos ≥ 0.95)", source=EXTENSION)
+@part.claim(
+    "X9b",
+    "Trained from random weights on the task, the looped transformer finds the hand-set weights (cosine of at least "
+    "0.95).",
+    source=EXTENSION,
+)
 def found(m: Measurements[Params]) -> Judgement:
     return _cosine(m, FROM_RANDOM).at_least(0.95)
 
 
-@part.claim("C9c", "from random weights it reaches the construction's error on the task", source=EXTENSION)
+@part.claim(
+    "X9c",
+    "Trained from random weights on the task, the looped transformer has no larger a task error than the hand-set "
+    "weights with steps of 1/L.",
+    source=EXTENSION,
+)
 def as_good_from_random(m: Measurements[Params]) -> Judgement:
     return _against_construction(m, "task_rms", FROM_RANDOM).at_most(1)
 
 
 @part.claim(
-    "C9d",
-    "from random weights, asked for θ* itself (‖q − θ*‖²), it finds the construction (cos ≥ 0.95)",
+    "X9d",
+    "Trained from random weights to output θ* itself, the looped transformer finds the hand-set weights (cosine of at "
+    "least 0.95).",
     source=EXTENSION,
+    headline=True,
 )
 def found_when_asked(m: Measurements[Params]) -> Judgement:
     return _cosine(m, FROM_RANDOM_FOR_THETA).at_least(0.95)
 
 
-@part.claim("C9e", "started at the construction, training on the task stays there (cos ≥ 0.95)", source=EXTENSION)
+@part.claim(
+    "X9e",
+    "Training on the task that starts at the hand-set weights stays there (cosine of at least 0.95).",
+    source=EXTENSION,
+)
 def stays(m: Measurements[Params]) -> Judgement:
     return _cosine(m, FROM_CONSTRUCTION).at_least(0.95)
 
 
-@part.claim("C9f", "started at the construction, it gets better at the task", source=EXTENSION)
+@part.claim(
+    "X9f",
+    "Trained on the task from the hand-set weights, the looped transformer has a smaller task error than these with "
+    "steps of 1/L.",
+    source=EXTENSION,
+)
 def better_at_the_task(m: Measurements[Params]) -> Judgement:
     return _against_construction(m, "task_rms", FROM_CONSTRUCTION).below(1)
 
 
-@part.claim("C9g", "and worse at θ*, which the task does not need", source=EXTENSION)
+@part.claim(
+    "X9g",
+    "Trained on the task from the hand-set weights, the looped transformer ends farther from θ*, which the task does "
+    "not need.",
+    source=EXTENSION,
+)
 def worse_at_theta(m: Measurements[Params]) -> Judgement:
     return _against_construction(m, "parameter_rms", FROM_CONSTRUCTION).above(1)
 
 
-@part.claim("C9h", "trained there on ‖q − θ*‖² instead, it gets better at θ*", source=EXTENSION)
+@part.claim(
+    "X9h",
+    "Trained from the hand-set weights to output θ* itself, the looped transformer ends closer to θ*.",
+    source=EXTENSION,
+)
 def better_at_theta(m: Measurements[Params]) -> Judgement:
     return _against_construction(m, "parameter_rms", FROM_CONSTRUCTION_FOR_THETA).below(1)
 
 
-@part.claim("C9i", "from random weights, four times the loops of training make the task error larger", source=EXTENSION)
+@part.claim(
+    "X9i",
+    "Trained from random weights on the task, the looped transformer has a larger task error after four times its "
+    "loops of training.",
+    source=EXTENSION,
+)
 def loops_hurt(m: Measurements[Params]) -> Judgement:
     ratio = _error(m, "task_rms", FROM_RANDOM, times=4) / _error(m, "task_rms", FROM_RANDOM)
     return ratio.map(lambda value: float(np.log10(value))).named("log10 error, 4T against T loops").above(0)

@@ -27,6 +27,7 @@ def _words(point: dict[str, str]) -> str:
     "the task, right the distance from θ*. The construction takes 1/L of each prompt, trained transformers one step "
     "for all. Trained on the task from the construction, the answer improves while θ* is lost; from random weights, "
     "further loops undo what was learned.",
+    shows=("X9a", "X9c", "X9f", "X9g", "X9h", "X9i"),
 )
 def trained(m: Measurements[Params]) -> alt.HConcatChart:
     frames = []
@@ -61,13 +62,15 @@ def trained(m: Measurements[Params]) -> alt.HConcatChart:
     "trained",
     caption="Trained transformers on fresh prompts (root mean square, geometric mean over seeds): half, the same and "
     "four times the examples of training, and up to four times its loops; beside it the construction with 1/L of each "
-    "prompt. The cosine compares the weights with the construction up to scale and shear.",
+    "prompt. The cosine compares the weights with the construction up to scale and shear; the learned step is η·n of "
+    "the one that was trained alone.",
+    shows=("X9a", "X9b", "X9c", "X9d", "X9e", "X9f", "X9g", "X9h", "X9i"),
 )
 def trained_table(m: Measurements[Params]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for point in TRAININGS:
         try:
-            cosine = m.final("construction_cosine", arm="trained", **point)
+            cosine, step = (m.final(name, arm="trained", **point) for name in ("construction_cosine", "learned_step"))
         except NotMeasured:
             continue
         found = m.rows("task_rms", arm="trained", **point)
@@ -79,7 +82,14 @@ def trained_table(m: Measurements[Params]) -> pl.DataFrame:
                 for who in ("trained", "construction")
             }
             rows.append(
-                {"training": _words(point), "n": tested, "loops": loops, **values, "cos": charts.plus_minus(cosine, 2)}
+                {
+                    "training": _words(point),
+                    "n": tested,
+                    "loops": loops,
+                    **values,
+                    "cos": charts.plus_minus(cosine, 2),
+                    "learned step": charts.plus_minus(step, 3) if point["free"] == "step" else None,
+                }
             )
     return pl.DataFrame(rows, infer_schema_length=None)
 
