@@ -60,13 +60,37 @@ def test_unseen_tasks_use_features_that_no_observed_task_has():
     assert torch.equal(other.sum((1, 2)), torch.full((3,), 5))
 
 
-def test_shuffled_labels_keep_patches_and_break_the_signal():
-    tasks = SharedFeature(60, 40, 40, 6, 3).sample(SEEDS)
-    problem = SharedFeature(60, 40, 40, 6, 3)
-    shuffled = problem.shuffled(tasks, SEEDS)
-    assert torch.equal(shuffled.inputs, tasks.inputs)
-    agreement = (shuffled.labels == tasks.labels).double().mean()
-    assert 0.4 < float(agreement) < 0.6
+@settings(max_examples=20, deadline=None)
+@given(
+    tasks=st.integers(1, 12), support=st.sampled_from([2, 4]), query=st.sampled_from([2, 4]), seed=st.integers(0, 50)
+)
+def test_shuffled_labels_have_no_correlation_with_the_signal(tasks, support, query, seed):
+    problem, seeds = (
+        SharedFeature(60, 12, tasks, support + query, support),
+        Seeds((seed, seed + 1), dtype=torch.float64),
+    )
+    true = problem.sample(seeds)
+    shuffled = problem.shuffled(true, seeds)
+    assert torch.equal(shuffled.inputs, true.inputs)
+    assert torch.equal(shuffled.signs, true.labels)
+    odd = tasks % 2
+    for half, count in ((slice(0, support), support), (slice(support, None), query)):
+        labels, signs = shuffled.labels[..., half], true.labels[..., half]
+        assert float(labels.sum(-1).abs().amax()) == 0  # both classes in every half, as often as before
+        for sign in (1, -1):  # within either sign of the signal, both labels are equally frequent
+            told = torch.where(signs == sign, labels, 0).sum((1, 2)).abs()
+            assert told.tolist() == [odd * count / 2] * 2
+    # What adaptation to the first half tells about the second: none, or that of two tasks where four do not divide all.
+    agreement = (shuffled.labels * true.labels)[..., [0, -1]].prod(-1).sum(1).abs()
+    assert float(agreement.amax()) <= (0, 1, 2, 1)[tasks % 4]
+
+
+def test_labels_drawn_freely_correlate_with_the_signal():
+    """Why they are balanced: among ten tasks free draws leave a correlation that can be learned."""
+    problem = SharedFeature(60, 12, 10, 4, 2)
+    true = problem.sample(SEEDS).labels
+    free = SEEDS.draw("free", lambda g: problem._draw_labels(g, 10, 4)).to(true)
+    assert float((free * true).sum((1, 2)).abs().amax()) > 0
 
 
 def test_a_seeds_draws_do_not_depend_on_its_company():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -218,6 +218,12 @@ class Unseen:
             found[f"{name}_accuracy"] = (margin > 0).to(margin.dtype).mean((1, 2))
         return found
 
+    @property
+    def answers(self) -> int:
+        """Test samples of all tasks: what an accuracy is a share of."""
+        tasks, samples = self.products.labels.shape[1:]
+        return tasks * (samples - self.support)
+
 
 @dataclass(frozen=True)
 class Stack:
@@ -246,16 +252,26 @@ class Stack:
     def test(self, look: Look) -> dict[str, Tensor]:
         return self.unseen.evaluate(look, self.conditions)
 
+    @property
+    def trials(self) -> dict[str, int]:
+        """What the accuracies of a test are shares of."""
+        return dict.fromkeys(("test_accuracy", "adapted_accuracy"), self.unseen.answers)
+
 
 def look_steps(steps: int, every: int) -> list[int]:
     return sorted({*range(0, steps + 1, every), steps})
 
 
-def by_cell(labels: Sequence[Label], found: Mapping[str, Tensor]) -> Iterator[tuple[Label, dict[str, Tensor]]]:
+def by_cell(labels: Sequence[Label], found: Mapping[str, Tensor]) -> Iterator[tuple[Label, dict[str, Any]]]:
     """Values (cells · seeds,) taken apart: each cell's label with its values (seeds,)."""
     parts = zip(*(values.chunk(len(labels)) for values in found.values()), strict=True)
     for label, part in zip(labels, parts, strict=True):
         yield label, dict(zip(found, part, strict=True))
+
+
+def outer_samples(split: str, tasks: int, samples: int, support: int) -> int:
+    """Samples of all tasks that the outer loss of a split sees."""
+    return tasks * int((split_weights(split, samples, support)[1] > 0).sum())
 
 
 # What is read off a look, (runs,) each

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -19,6 +19,22 @@ from .problem import SharedFeature, Tasks
 PROBLEM = ("dim", "dictionary", "samples", "support", "task_norm")
 NETWORK = ("filters", "activation", "knee")
 TEST = ("unseen_tasks", "unseen_samples")
+
+
+def record_shares(
+    record: lab.Recorder,
+    values: Mapping[str, Any],
+    trials: Mapping[str, int],
+    *,
+    step: int | None = None,
+    at: Mapping[str, Any] | None = None,
+) -> None:
+    """Record ``values``, those that ``trials`` names as shares of so many."""
+    plain = {name: value for name, value in values.items() if name not in trials}
+    if plain:
+        record(step=step, at=at, **plain)
+    for name in (name for name in values if name in trials):
+        record(step=step, at=at, trials=trials[name], **{name: values[name]})
 
 
 class Planted(lab.Params):

@@ -146,10 +146,14 @@ class SharedFeature:
         return self._sample(seeds, "training", self.tasks, self.samples, 0)
 
     def shuffled(self, tasks: Tasks, seeds: Seeds) -> Tasks:
-        """The same patches under labels drawn anew: the signal no longer tells the label."""
-        shape = tasks.labels.shape[1:]
-        labels = seeds.draw("shuffled labels", lambda g: self._draw_labels(g, *shape)).to(tasks.labels.dtype)
-        return replace(tasks, labels=labels, sign=tasks.labels)
+        """The same patches under random labels that the signal does not tell: in each half of the samples the labels of
+        one half of the tasks are kept and those of the other reversed, so that within either sign of the signal both
+        labels are equally frequent. Labels drawn freely correlate with the signal by chance, and that is learned. With
+        an odd number of tasks one is left over."""
+        count, samples = tasks.labels.shape[1:]
+        kept = seeds.draw("shuffled labels", lambda g: _balanced_pairs(count, g)).to(tasks.labels)
+        halves = torch.tensor([self.support, samples - self.support], device=kept.device)
+        return replace(tasks, labels=tasks.labels * kept.repeat_interleave(halves, -1), sign=tasks.labels)
 
     def sample_unseen(self, seeds: Seeds, tasks: int, samples: int) -> Tasks:
         """New tasks for testing; of dictionary elements that no observed task has, when tasks are distinct and
@@ -183,6 +187,15 @@ def _balanced(count: int, generator: torch.Generator) -> Tensor:
     extra = torch.randint(2, (1,), generator=generator) * 2 - 1
     labels = torch.cat([torch.tensor([1, -1]).repeat(count // 2), extra[: count % 2]])
     return labels[torch.randperm(count, generator=generator)]
+
+
+def _balanced_pairs(count: int, generator: torch.Generator) -> Tensor:
+    """Pairs of signs (count, 2), each column with as many of both, and the four pairs as evenly as that allows."""
+    pairs = torch.tensor([[1, 1], [-1, -1], [1, -1], [-1, 1]])
+    kind, sign = torch.randint(2, (2,), generator=generator).tolist()
+    rest = (1 - 2 * sign) * pairs.roll(2 * kind, 0)[: count % 4]  # opposite pairs, and one alone in an odd number
+    found = torch.cat([pairs.repeat(count // 4, 1), rest])
+    return found[torch.randperm(count, generator=generator)]
 
 
 def _mixed(count: int, generator: torch.Generator) -> Tensor:

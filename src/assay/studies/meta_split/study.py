@@ -28,6 +28,6 @@ study = lab.Study(
             seeds=3, cost="10 s", dim=200, dictionary=20, filters=5, steps=40, look_every=20, unseen_tasks=10
         ),
         "laptop": lab.Preset(seeds=8, cost="6 min"),
-        "paper": lab.Preset(seeds=10, cost="40 min on a GPU", unseen_tasks=200),
+        "paper": lab.Preset(seeds=10, cost="50 min on a GPU", unseen_tasks=200),
     },
 )

@@ -34,7 +34,18 @@ def test_the_race_lemma_on_sequences(A, ratio, x0, y0):
     assert y / y0 <= (1 / x0) ** (math.log1p(B) / math.log1p(A)) * (1 + B) * (1 + 1e-9)
 
 
+def test_the_steps_of_a_race_are_those_of_a_sequence():
+    x, steps = 0.01, 0
+    while x < 1:
+        x, steps = 1.2 * x, steps + 1
+    assert math.ceil(theory.race_steps(0.01, 0.2, 1.0)) == steps
+    assert theory.race_steps(2.0, 0.2, 1.0) < 0
+    assert theory.race_bound(2.0, 0.2, 0.1, 1.0, 0.5) == 0.5
+
+
 def test_the_race_refuses_nonsense():
+    with pytest.raises(ValueError, match="positive"):
+        theory.race_steps(1, 1, 0)
     with pytest.raises(ValueError, match="positive"):
         theory.race_bound(0, 1, 1, 1, 1)
 

@@ -6,7 +6,7 @@ from assay import lab
 from assay.training import Seeds
 
 from ..learners import SPLITS, TT, Cell, Conditions, by_cell, train
-from ..params import Planted
+from ..params import Planted, record_shares
 from ..problem import Coupling, Products, SharedFeature
 from .learners import train_direct
 
@@ -30,7 +30,7 @@ def control(params: Planted, seeds: Seeds, record: lab.Recorder, *, case: str) -
     run = params.stack(problem, tasks, seeds, cells)
     for look in run.train(params.steps, [params.steps]):
         for at, values in by_cell(labels, {"meta_loss": look.meta_loss, **run.test(look)}):
-            record(step=look.step, at=at, **values)
+            record_shares(record, values, run.trials, step=look.step, at=at)
 
 
 @part.arm(

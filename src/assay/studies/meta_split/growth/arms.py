@@ -39,5 +39,5 @@ def early_growth(params: Params, seeds: Seeds, record: lab.Recorder, *, energy: 
     found = dict(vars(learners.early_growth(first, last, conditions)))
     inside = found.pop("inner_only_noise").chunk(2)[1]
     for at, values in by_cell([{"split": split} for split in SPLITS], found):
-        record(step=None, at=at, **values)
+        record(at=at, **values)
     record(at={"split": TV}, inner_only_noise=inside)

@@ -16,6 +16,7 @@ from .arms import Params, part
     caption="What J inner steps multiply while everything is small: measured against predicted, s = 4 and 8 and J = "
     "1, 2, 3, 5 (mean over seeds; line: equal). Own noise without a split follows (1 + γ‖ξ‖²/(2hn))^J; the feature "
     "(1 + γπ‖ν‖²/(2h))^J in both; validation noise is not amplified.",
+    shows=("C4a", "C4b", "C4d"),
 )
 def amplification(m: Measurements[Params]) -> alt.LayerChart:
     labels = {
@@ -31,7 +32,7 @@ def amplification(m: Measurements[Params]) -> alt.LayerChart:
         predicted = m.rows(f"predicted_{kind}_gain", arm="early-growth", split=split).group_by(keys)
         both = measured.join(predicted.agg(predicted=pl.col("value").mean()), on=keys)
         frames.append(both.with_columns(what=pl.lit(label)))
-    frame = pl.concat(frames).sort(keys)
+    frame = pl.concat(frames).sort(*keys, "what")
     ends = pl.DataFrame({"predicted": [0.9, 1.15 * max(frame["predicted"].to_list())]})
     scale = alt.Scale(type="log", nice=False, domain=ends["predicted"].to_list())
     line = alt.Chart(ends).mark_line(color="#999").encode(x="predicted:Q", y="predicted:Q")

@@ -31,7 +31,5 @@ def linear(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     problem = params.problem()
     tasks = problem.sample(seeds)
     unseen = problem.sample_unseen(seeds, params.unseen_tasks, problem.support + params.unseen_samples)
-    exact = (tasks.inputs * tasks.linear_solution.reshape(len(seeds), 1, 1, 2, -1)).sum((-1, -2)) - tasks.labels
-    record(realisable_error=exact.abs().amax((1, 2)))
     for split in (*SPLITS, "support only"):
         record(at={"split": split}, linear_error=mean_squared_error(centroid(tasks, split, params.ridge), unseen))

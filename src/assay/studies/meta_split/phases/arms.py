@@ -11,7 +11,7 @@ from assay import lab
 from assay.training import Seeds
 
 from ..learners import SPLITS, Stack, by_cell
-from ..params import NETWORK, PROBLEM, TEST, Planted
+from ..params import NETWORK, PROBLEM, TEST, Planted, record_shares
 
 
 class Params(Planted):
@@ -66,7 +66,8 @@ def _record_winners(
     for at, values in by_cell(labels, {name: tested[name] for name in ("test_loss", "test_accuracy")}):
         cell = {name: value for name, value in at.items() if name != "split"}
         rates = params.rates(at["split"], **fixed, **cell)
-        record(step=None, at=at, **values, feature_rate=rates.feature, noise_rate=rates.noise)
+        found = {**values, "feature_rate": rates.feature, "noise_rate": rates.noise}
+        record_shares(record, found, run.trials, at=at)
 
 
 @part.arm(

@@ -14,7 +14,7 @@ from assay.lab import Measurements, charts
 from ..learners import SPLITS, TT
 from ..theorems.arms import SETTINGS
 from .arms import Params, part
-from .claims import APART, LEARNED
+from .claims import LEARNED, tells_the_winner
 
 Boundary = Callable[[str, list[float], list[float]], pl.DataFrame]  # of a split, on the places of both axes
 _COLUMNS = {
@@ -102,6 +102,7 @@ def _fine(values: list[float], count: int = 60) -> list[float]:
     caption="Test loss on new tasks after training, over inner steps J and tasks K (mean over seeds), without a "
     "split (left) and with one. Red: where the formulas make the rates of feature and noise equal; below the "
     "line noise is predicted to win.",
+    shows=("C4k",),
 )
 def phase_steps_tasks(m: Measurements[Params]) -> alt.HConcatChart:
     def boundary(split: str, xs: list[float], ys: list[float]) -> pl.DataFrame:
@@ -118,6 +119,7 @@ def phase_steps_tasks(m: Measurements[Params]) -> alt.HConcatChart:
     "phase-noise-rate",
     caption="The same over noise energy s and inner rate γ. Red: equal rates; to the right of the line noise is "
     "predicted to win. Without a split a larger inner rate helps the noise, with one it helps the feature.",
+    shows=("C4l", "C6d", "C6e"),
 )
 def phase_noise_rate(m: Measurements[Params]) -> alt.HConcatChart:
     def boundary(split: str, xs: list[float], ys: list[float]) -> pl.DataFrame:
@@ -135,7 +137,11 @@ def phase_noise_rate(m: Measurements[Params]) -> alt.HConcatChart:
     "grid",
     caption="The grid of settings at the end of training (mean ± 95 % half-interval over seeds): losses un-adapted "
     "on new tasks, the smaller feature alignment Λ, noise alignment Ξ of the outer samples, and what the rates "
-    "predict (— where they differ by less than 1.5 times or do not apply).",
+    "predict (— where they differ by no more than 1.5 times or do not apply).",
+    shows=(
+        *("C1a", "C1b", "C2b", "C2h", "C2k", "C3b", "C3e", "C3r", "C4j", "C5a", "C5b", "C5c"),
+        *("C6a", "C6b", "C6c", "C6f", "C7a", "C7b", "C7c"),
+    ),
 )
 def grid(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
@@ -143,7 +149,7 @@ def grid(m: Measurements[Params]) -> pl.DataFrame:
         for split in SPLITS:
             where = {"arm": "fomaml", "setting": setting, "split": split}
             rates = m.params_of(setting).rates(split)
-            decided = rates.apart > APART and setting != "relu"
+            decided = tells_the_winner(rates) and setting != "relu"
             row: dict[str, Any] = {"setting": setting, "split": split}
             for name, (metric, digits) in _COLUMNS.items():
                 row[name] = charts.plus_minus(m.final(metric, **where), digits)
@@ -156,6 +162,7 @@ def grid(m: Measurements[Params]) -> pl.DataFrame:
     "critical-values",
     caption="What the rate formulas say at the base setting: rates per unit outer rate, and the values of J, K and "
     "s at which feature and noise are even.",
+    shows=("C5a", "C5c"),
 )
 def critical_values(m: Measurements[Params]) -> pl.DataFrame:
     effect = m.params.prediction()

@@ -10,7 +10,8 @@ from assay import lab
 from assay.training import Seeds
 
 from .. import theory
-from ..learners import SPLITS, Cell, Stack, alignment_metrics, by_cell, look_steps
+from ..learners import SPLITS, Cell, Stack, alignment_metrics, by_cell, look_steps, outer_samples
+from ..params import record_shares
 from ..problem import SharedFeature
 from .theory import printed_scales
 
@@ -39,7 +40,7 @@ part = lab.Part(
         "smoke": lab.PartPreset(
             printed_dim=100, printed_tasks=8, printed_steps=20, printed_test_tasks=5, printed_test_samples=5
         ),
-        "laptop": lab.PartPreset(printed_tasks=64, printed_steps=200, fewer={"printed": 3}),
+        "laptop": lab.PartPreset(printed_tasks=64, printed_steps=200, fewer={"printed": 4}),
         "paper": lab.PartPreset(fewer={"printed": 5}),
     },
 )
@@ -73,4 +74,5 @@ def printed(params: Params, seeds: Seeds, record: lab.Recorder, *, rates: str, v
     for look in run.train(steps, look_steps(steps, max(1, steps // 10))):
         found = {"meta_loss": look.meta_loss, **run.test(look), **alignment_metrics(look, run.conditions, 1.0)}
         for at, values in by_cell([{"split": split} for split in SPLITS], found):
-            record(step=look.step, at=at, **values)
+            memorised = outer_samples(at["split"], problem.tasks, problem.samples, problem.support)
+            record_shares(record, values, {**run.trials, "memorised": memorised}, step=look.step, at=at)

@@ -6,7 +6,7 @@ import math
 
 import polars as pl
 
-from assay.lab import Every, Judgement, Measurements, Values, pool
+from assay.lab import Every, Judgement, Measurements, Values, combine, pool
 
 from ..learners import TT, TV
 from .arms import RATES, Params, part
@@ -54,7 +54,8 @@ def _curve(m: Measurements[Params], split: str, rates: str) -> pl.DataFrame:
 
 @part.claims_over(
     {"C10a": {"rates": "0.01/0.001"}, "C10b": {"rates": "0.001/0.0001"}},
-    statement="in the printed configuration the split ends with the lower test loss (rates {rates})",
+    statement="With the constants printed for its synthetic experiment, a split ends with the lower test loss (inner "
+    "and outer rate {rates}).",
     source="Table 1, synthetic; the order only: T, M, n₁ and the test are not printed, rates are printed twice",
     paper="8.50 without, 4.66 with a split",
 )
@@ -65,37 +66,61 @@ def lower_loss(m: Measurements[Params], *, rates: str) -> Judgement:
 
 @part.claim(
     "C10c",
-    "but at neither pair is anything learned with a split: accuracy stays below 0.6",
+    "With the source's printed constants nothing is learned with a split, at either pair of printed rates: accuracy "
+    "ends below 0.6.",
     source="Section 5.1, synthetic",
     printed="the lower loss shows that the split learns the feature",
+    headline=True,
 )
 def nothing_learned(m: Measurements[Params]) -> Judgement:
-    return _both(m, "test_accuracy").at_most(0.6)
+    accuracies = [_printed(m, "test_accuracy", TV, rates) for rates in RATES]
+    return combine(max, accuracies, "test accuracy, larger of both pairs").below(0.6)
 
 
-@part.claim("C10d", "and the loss stays above log 2, that of a constant answer", source="Section 5.1, synthetic")
+@part.claim(
+    "C10d",
+    "With the source's printed constants the test loss with a split ends above log 2, that of a constant answer, at "
+    "both pairs of rates.",
+    source="Section 5.1, synthetic",
+)
 def above_a_constant(m: Measurements[Params]) -> Judgement:
     return _both(m, "test_loss").at_least(math.log(2))
 
 
-@part.claim("C10e", "noise alignment is more than ten times the feature's at the end", source="Section 5.1, synthetic")
+@part.claim(
+    "C10e",
+    "With the source's printed constants alignment with noise ends over ten times that with the feature, with a split, "
+    "at both pairs of rates.",
+    source="Section 5.1, synthetic",
+)
 def noise_over_feature(m: Measurements[Params]) -> Judgement:
     return _both(m, "largest_feature_over_noise").named("Λ/Ξ").at_most(0.1)
 
 
-@part.claim("C10f", "with a split the test loss ends at its minimum, within 2 %", source="Figure 1a")
-def ends_at_its_minimum(m: Measurements[Params]) -> Judgement:
-    return _last_over_least(m, TV, "0.01/0.001").at_most(1.02)
+@part.claims_over(
+    {"C10f": {"rates": "0.01/0.001"}, "C10k": {"rates": "0.001/0.0001"}},
+    statement="With the source's printed constants and a split the test loss ends within 2 % of its least (inner and "
+    "outer rate {rates}).",
+    source="Figure 1a",
+)
+def ends_at_its_minimum(m: Measurements[Params], *, rates: str) -> Judgement:
+    return _last_over_least(m, TV, rates).at_most(1.02)
 
 
-@part.claim("C10g", "without one it falls and rises again: both ends 5 % above an inner minimum", source="Figure 1b")
-def falls_and_rises(m: Measurements[Params]) -> Judgement:
-    return _ends_over_least(m, TT, "0.01/0.001").at_least(1.05)
+@part.claims_over(
+    {"C10g": {"rates": "0.01/0.001"}, "C10l": {"rates": "0.001/0.0001"}},
+    statement="With the source's printed constants and no split the test loss falls and rises again: both ends 5 % "
+    "above its least (rates {rates}).",
+    source="Figure 1b",
+)
+def falls_and_rises(m: Measurements[Params], *, rates: str) -> Judgement:
+    return _ends_over_least(m, TT, rates).at_least(1.05)
 
 
 @part.claim(
     "C10h",
-    "the activation moves the loss by less than a quarter of the gap, with a split",
+    "With the source's printed constants ReLU instead of its Huberized form moves the loss with a split by under a "
+    "quarter of the gap.",
     source="Table 1, synthetic",
 )
 def activation_matters_little(m: Measurements[Params]) -> Judgement:
@@ -103,25 +128,19 @@ def activation_matters_little(m: Measurements[Params]) -> Judgement:
     return (change - _gap(m) * 0.25).named("|ReLU − Huberized| − gap/4").below(0)
 
 
-@part.claim("C10i", "the gap is larger at J = 5 than at J = 1", source="Table 2, synthetic")
+@part.claim(
+    "C10i",
+    "With the source's printed constants a split gains more test loss with five inner steps than with one.",
+    source="Table 2, synthetic",
+)
 def steps_widen(m: Measurements[Params]) -> Judgement:
     return (_gap(m) - _gap(m, "one step")).named("gap at 5 − gap at 1").above(0)
 
 
-@part.claim("C10j", "the gap is smaller with the outer above the inner rate", source="Table 3, synthetic")
+@part.claim(
+    "C10j",
+    "With the source's printed constants a split gains less test loss when inner and outer rate are swapped.",
+    source="Table 3, synthetic",
+)
 def swapped_narrows(m: Measurements[Params]) -> Judgement:
     return (_gap(m) - _gap(m, "swapped rates")).named("gap − gap swapped").above(0)
-
-
-@part.claim(
-    "C10k",
-    "at the other pair of printed rates, with a split: the test loss ends at its minimum, within 2 %",
-    source="Figure 1a",
-)
-def ends_at_its_minimum_too(m: Measurements[Params]) -> Judgement:
-    return _last_over_least(m, TV, "0.001/0.0001").at_most(1.02)
-
-
-@part.claim("C10l", "and without one: both ends 5 % above an inner minimum", source="Figure 1b")
-def falls_and_rises_too(m: Measurements[Params]) -> Judgement:
-    return _ends_over_least(m, TT, "0.001/0.0001").at_least(1.05)

@@ -27,6 +27,7 @@ _COLUMNS = {
     caption="Figure 1 in the printed synthetic configuration, both pairs of printed rates: un-adapted test loss (left) "
     "and accuracy (right). Noise alone makes logits of size 25, so the loss starts near 10. Without a split nothing "
     "moves; with one the noise-driven logits shrink or grow with the rates, and accuracy stays at chance.",
+    shows=("C10c", "C10d", "C10f", "C10g", "C10k", "C10l"),
 )
 def printed(m: Measurements[Params]) -> alt.VConcatChart:
     rows = []
@@ -45,6 +46,7 @@ def printed(m: Measurements[Params]) -> alt.VConcatChart:
     caption="The synthetic columns of Tables 1 to 3 in the printed configuration (± 95 % over seeds; the source's ± "
     "is over test tasks): the order is all that can be compared, since T, M, n₁ and the test are not printed. "
     "Accuracy and alignments beside it show that no feature is learned.",
+    shows=("C10a", "C10b", "C10c", "C10d", "C10e", "C10h", "C10i", "C10j"),
 )
 def printed_table(m: Measurements[Params]) -> pl.DataFrame:
     rows = []

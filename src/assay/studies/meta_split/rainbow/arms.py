@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
-import torch
 from pydantic import Field, field_validator, model_validator
 
 from assay import lab
@@ -15,10 +14,13 @@ from assay.data.catalog import first_available
 from assay.data.images import load_images
 from assay.training import Seeds
 
+from ..learners import SPLITS, TV
+from ..params import record_shares
 from .learners import ConvNet, MetaTraining, Schedule, meta_train
 from .problem import Rainbow
 
 VARIANTS = ("huberized", "relu", "one step", "swapped rates")  # the rows of Tables 1 to 3
+LARGER: dict[str, dict[str, Any]] = {"six-blocks": dict(blocks=6), "five-shots": dict(shots=5)}  # of Tables 5 and 6
 TUNING_SEED = 1_000_000  # tuning seeds start here; no run reaches them
 
 
@@ -101,8 +103,10 @@ def _rates(text: str) -> tuple[float, float]:
 part = lab.Part(
     "rainbow",
     params=Params,
+    settings=LARGER,
     presets={
         "smoke": lab.PartPreset(
+            settings={"six-blocks": dict(blocks=3)},
             images="digits",
             image_side=8,
             blocks=2,
@@ -116,6 +120,7 @@ part = lab.Part(
             fomaml_candidates=("0.03 0.03", "0.1 0.01"),
         ),
         "laptop": lab.PartPreset(
+            settings={"six-blocks": dict(image_side=16)},
             image_limit=10_000,
             image_side=14,
             blocks=2,
@@ -126,12 +131,20 @@ part = lab.Part(
             test_queries=5,
             reptile_candidates=("0.1 1.0", "0.3 1.0", "1.0 1.0"),
             fomaml_candidates=("0.03 0.01", "0.03 0.03", "0.1 0.01", "0.1 0.03"),
-            fewer={"rainbow": 4, "reptile": 4, "fomaml-tuned": 4, "reptile-tuning": 5, "fomaml-tuning": 5},
+            fewer={"rainbow": 5, "reptile": 4, "fomaml-tuned": 4, "reptile-tuning": 5, "fomaml-tuning": 5},
         ),
         "paper": lab.PartPreset(
+            arms=("rainbow-larger",),
             images="mnist",
             fomaml="0.1 0.003",
-            fewer={"rainbow": 5, "reptile": 5, "fomaml-tuned": 5, "reptile-tuning": 3, "fomaml-tuning": 3},
+            fewer={
+                "rainbow": 5,
+                "rainbow-larger": 3,
+                "reptile": 5,
+                "fomaml-tuned": 5,
+                "reptile-tuning": 3,
+                "fomaml-tuning": 3,
+            },
         ),
     },
 )
@@ -159,9 +172,15 @@ def _meta_train(
     return meta_train(params.network(train.classes, variant), method, source, unseen, seeds, params.schedule)
 
 
+def _record(record: lab.Recorder, looks: Iterator[dict[str, Any]]) -> None:
+    for found in looks:
+        step, answers = found.pop("step"), found.pop("answers")
+        record_shares(record, found, dict.fromkeys(("accuracy", "unadapted_accuracy"), answers), step=step)
+
+
 @part.arm(
     "rainbow",
-    over={"variant": list(VARIANTS), "split": ["train-train", "train-validation"]},
+    over={"variant": list(VARIANTS), "split": list(SPLITS)},
     uses=(*_IMAGES, *_EPISODES, "image_inner_rate", "image_outer_rate"),
     **_OPTIONS,
 )
@@ -171,38 +190,47 @@ def rainbow(params: Params, seeds: Seeds, record: lab.Recorder, *, variant: str,
     if variant == "swapped rates":
         inner, outer = outer, inner
     method = MetaTraining(split, inner, outer, 1 if variant == "one step" else 5)
-    for found in _meta_train(params, seeds, method, variant):
-        record(**found)
+    _record(record, _meta_train(params, seeds, method, variant))
+
+
+@part.arm(
+    "rainbow-larger",
+    over={"setting": list(LARGER), "split": list(SPLITS)},
+    uses=(*_IMAGES, *_EPISODES, "image_inner_rate", "image_outer_rate"),
+    optional=True,
+    **_OPTIONS,
+)
+def rainbow_larger(params: Params, seeds: Seeds, record: lab.Recorder, *, setting: str, split: str) -> None:
+    """The same with a deeper network and with more samples per class."""
+    method = MetaTraining(split, params.image_inner_rate, params.image_outer_rate)
+    _record(record, _meta_train(params, seeds, method))
 
 
 @part.arm("reptile", uses=(*_IMAGES, *_EPISODES, "reptile"), **_OPTIONS)
 def reptile(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     """Reptile on the same episodes, all samples of a task in its inner loop."""
-    for found in _meta_train(params, seeds, MetaTraining("reptile", *_rates(params.reptile))):
-        record(**found)
+    _record(record, _meta_train(params, seeds, MetaTraining("reptile", *_rates(params.reptile))))
 
 
 @part.arm("fomaml-tuned", uses=(*_IMAGES, *_EPISODES, "fomaml"), **_OPTIONS)
 def fomaml_tuned(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     """FOMAML with a split at rates that are tuned as Reptile's are."""
-    for found in _meta_train(params, seeds, MetaTraining("train-validation", *_rates(params.fomaml))):
-        record(**found)
+    _record(record, _meta_train(params, seeds, MetaTraining(TV, *_rates(params.fomaml))))
 
 
 @part.arm("reptile-tuning", over={"candidate": lambda p: p.reptile_candidates}, uses=(*_IMAGES, *_EPISODES), **_OPTIONS)
 def reptile_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, candidate: str) -> None:
     """Reptile's inner rate and ε, on seeds and images kept for tuning."""
-    record(tuning_accuracy=_tuned(params, seeds, MetaTraining("reptile", *_rates(candidate))))
+    _record_tuning(params, seeds, record, MetaTraining("reptile", *_rates(candidate)))
 
 
 @part.arm("fomaml-tuning", over={"candidate": lambda p: p.fomaml_candidates}, uses=(*_IMAGES, *_EPISODES), **_OPTIONS)
 def fomaml_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, candidate: str) -> None:
     """FOMAML's inner and outer rate, on the same seeds and images."""
-    record(tuning_accuracy=_tuned(params, seeds, MetaTraining("train-validation", *_rates(candidate))))
+    _record_tuning(params, seeds, record, MetaTraining(TV, *_rates(candidate)))
 
 
-def _tuned(params: Params, seeds: Seeds, method: MetaTraining) -> torch.Tensor:
+def _record_tuning(params: Params, seeds: Seeds, record: lab.Recorder, method: MetaTraining) -> None:
     kept = Seeds(tuple(TUNING_SEED + seed for seed in seeds), seeds.device, seeds.dtype)
     *_, last = _meta_train(params, kept, method, tested_on="held-out")
-    accuracy: torch.Tensor = last["accuracy"]
-    return accuracy
+    record(trials=last["answers"], tuning_accuracy=last["accuracy"])

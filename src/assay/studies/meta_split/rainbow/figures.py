@@ -19,6 +19,7 @@ _TUNED = {"fomaml-tuned": TV, "reptile": "reptile"}  # arm: the name it has in p
     "rainbow",
     caption="Accuracy on the 16 meta-testing tasks of RainbowMNIST after adaptation (mean and 95 % interval over "
     "seeds), by variant and split; Reptile and FOMAML with tuned rates at the end.",
+    shows=("C8a", "C8b", "C8c", "C8d", "C8e", "C8f", "C8i", "C8j"),
 )
 def rainbow(m: Measurements[Params]) -> alt.LayerChart:
     last = m.rows("accuracy", arm="rainbow")
@@ -45,6 +46,7 @@ def rainbow(m: Measurements[Params]) -> alt.LayerChart:
     caption="The RainbowMNIST columns of Tables 1 to 4 on the configured image set: accuracy in percent on "
     "meta-testing tasks after adaptation (± 95 % over seeds), before it, and the source's number. The miniImagenet "
     "columns of the same rows are the source's alone; nothing of it was run here.",
+    shows=("C8a", "C8b", "C8c", "C8d", "C8e", "C8f", "C8g", "C8h", "C8i", "C8j"),
 )
 def rainbow_table(m: Measurements[Params]) -> pl.DataFrame:
     cells = [(variant, split, "rainbow") for variant in VARIANTS for split in SPLITS]
@@ -78,6 +80,7 @@ def miniimagenet(m: Measurements[Params]) -> pl.DataFrame:
     "tuning",
     caption="Accuracy of the candidates (inner rate, and ε of Reptile or outer rate of FOMAML with "
     "a split) on seeds and images kept for tuning.",
+    shows=("N5", "N7"),
 )
 def tuning(m: Measurements[Params]) -> pl.DataFrame:
     rows = []

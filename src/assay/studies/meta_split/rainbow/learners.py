@@ -157,7 +157,8 @@ class Schedule:
 def meta_train(
     net: ConvNet, method: MetaTraining, source: Rainbow, unseen: Rainbow, seeds: Seeds, schedule: Schedule
 ) -> Iterator[dict[str, Any]]:
-    """Accuracy on the 16 meta-testing tasks, adapted and not, a few times along the way."""
+    """Accuracy on the 16 meta-testing tasks, adapted and not, a few times along the way; ``answers`` is the number of
+    test images that it is a share of."""
     weights = net.initial(seeds)
     episodes = unseen.testing(seeds, schedule.repeats, schedule.shots, schedule.queries)
     every = max(1, schedule.steps // schedule.looks)
@@ -166,7 +167,7 @@ def meta_train(
         adapted, before = accuracies(net, weights, episodes, method.inner_rate, method.inner_steps)
         spread = 1.96 * adapted.std(1) / adapted.shape[1] ** 0.5
         accuracy = {"accuracy": adapted.mean(1), "unadapted_accuracy": before.mean(1), "task_interval": spread}
-        return {"step": step, **accuracy}
+        return {"step": step, "answers": episodes.queries, **accuracy}
 
     yield look(0)
     batches = source.training(seeds, schedule.steps, schedule.tasks, schedule.shots, schedule.shots)

@@ -36,6 +36,12 @@ class Episodes:
     labels: Tensor
     support: int
 
+    @property
+    def queries(self) -> int:
+        """Query samples of all tasks: what an accuracy is a share of."""
+        tasks, samples = self.labels.shape[1:]
+        return tasks * (samples - self.support)
+
     def parts(self) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """The support and the query samples."""
         cut = self.support

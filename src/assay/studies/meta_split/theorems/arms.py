@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+
 from assay import lab
 from assay.training import Seeds
 
-from ..learners import SPLITS, alignment_metrics, by_cell, look_steps
-from ..params import Planted
-from .learners import amplification, bound_metrics
+from ..learners import SPLITS, Conditions, alignment_metrics, by_cell, look_steps, outer_samples, train
+from ..params import NETWORK, PROBLEM, Planted, record_shares
+from ..problem import Coupling, Products
+from .learners import amplification, bound_metrics, outer_energy, stage_metrics
 from .theory import feature_only_loss, noise_threshold, proof_scales
 
 
@@ -40,11 +43,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "relu": dict(activation="relu"),
     "two-tasks": dict(tasks=2, noise_energy=6.0),
     "two-tasks-pooled": dict(tasks=2, noise_energy=6.0, inner_steps=0),
-    "large-start": dict(initial_scale=0.0224),
+    "large-start": dict(initial_scale=2000**-0.5),
     "long": dict(steps=5000, look_every=50),
     "proof": _proof_setting(2000),
 }
 _FEW_TASKS = {name: dict(tasks=min(fixed["tasks"], 6)) for name, fixed in SETTINGS.items() if "tasks" in fixed}
+_ALL_SEEDS = ("base", "long", "pooled", "two-tasks", "two-tasks-pooled")  # the last three are cheap
 _SHORT = {"long": dict(steps=100), "swapped-rates": dict(steps=40)}
 
 part = lab.Part(
@@ -52,8 +56,15 @@ part = lab.Part(
     params=Planted,
     settings=SETTINGS,
     presets={
-        "smoke": lab.PartPreset(settings={**_FEW_TASKS, **_SHORT, "proof": _proof_setting(200)}),
-        "laptop": lab.PartPreset(fewer={name: 5 for name in SETTINGS if name not in ("base", "long")}),
+        "smoke": lab.PartPreset(
+            settings={
+                **_FEW_TASKS,
+                **_SHORT,
+                "large-start": dict(initial_scale=200**-0.5),
+                "proof": _proof_setting(200),
+            }
+        ),
+        "laptop": lab.PartPreset(fewer={name: 5 for name in SETTINGS if name not in _ALL_SEEDS}),
     },
 )
 
@@ -76,5 +87,32 @@ def fomaml(params: Planted, seeds: Seeds, record: lab.Recorder, *, setting: str)
         }
         validation = found.pop("validation_excess").chunk(2)[1]
         for at, values in by_cell(labels, found):
-            record(step=look.step, at=at, **values)
+            memorised = outer_samples(at["split"], params.tasks, params.samples, params.support)
+            record_shares(record, values, {**run.trials, "memorised": memorised}, step=look.step, at=at)
         record(step=look.step, at=labels[1], validation_excess=validation)
+
+
+@part.arm(
+    "stages",
+    uses=(
+        *(*PROBLEM, *NETWORK, "tasks", "noise_energy", "initial_scale"),
+        *("inner_rate", "outer_rate", "inner_steps", "steps"),
+    ),
+    dtype="float64",
+    tolerance=1e-5,
+)
+def stages(params: Planted, seeds: Seeds, record: lab.Recorder) -> None:
+    """The race of feature and noise in the base setting, at every outer step: when does each end its stage?"""
+    tasks = params.problem().sample(seeds)
+    start = params.initial_scale * seeds.normal("initial filters", 2 * params.filters, params.dim)
+    conditions = Conditions.of(params.cells(), seeds, params.samples, params.support)
+    parts = Products.of(tasks, start).stacked(2), Coupling.of(tasks, tasks).stacked(2)
+    labels = [{"split": split} for split in SPLITS]
+    looks = range(params.steps + 1)
+    found = [stage_metrics(look, conditions) for look in train(*parts, conditions, params.steps, looks)]
+    curves = {name: torch.stack([each[name] for each in found]) for name in found[0]}
+    for place, at in enumerate(labels):
+        mine: dict[str, Any] = {name: values.chunk(2, 1)[place] for name, values in curves.items()}
+        record.curve(looks, at=at, **mine)
+    for at, values in by_cell(labels, outer_energy(parts[0], conditions)):
+        record(at=at, **values)

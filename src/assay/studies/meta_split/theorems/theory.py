@@ -18,11 +18,6 @@ def feature_only_loss(aligned: Tensor, h: Tensor | float) -> Tensor:
     return (sides[0] + sides[1]) / 2
 
 
-def loss_bound(alignment: Tensor, h: Tensor | float) -> Tensor:
-    """2exp(−σ(Λ)) of the proof of Theorem 4.5; alignment is the smaller Λ_j."""
-    return 2 * torch.exp(-activation(alignment, h))
-
-
 # Stages and bounds along a run
 
 
@@ -51,12 +46,19 @@ def pooled_fails(energy: float, K: int, n: int, knee: float = 0.5, class_share: 
     return energy / (2 * knee * K * n) > class_share / (2 * knee)
 
 
-def race_bound(x0: float, A: float, B: float, D: float, y0: float) -> float:
-    """The largest y when x, growing by 1 + A a step, first reaches D, if y grows by 1 + B at most (race lemma)."""
-    if min(x0, A, B, D, y0) <= 0:
+def race_steps(x0: float, A: float, D: float) -> float:
+    """Steps, with a fraction, in which x₀(1 + A)^t reaches D; negative where it is beyond."""
+    if min(x0, A, D) <= 0:
         raise ValueError("the race needs positive starts, rates and goal")
-    steps = max(0, math.ceil(math.log(D / x0) / math.log1p(A)))
-    return y0 * (1 + B) ** steps
+    return math.log(D / x0) / math.log1p(A)
+
+
+def race_bound(x0: float, A: float, B: float, D: float, y0: float) -> float:
+    """Lemma D.5: the largest y when x, growing by 1 + A a step at least, first reaches D, if y grows by 1 + B at
+    most."""
+    if min(B, y0) <= 0:
+        raise ValueError("the race needs positive starts, rates and goal")
+    return float(y0 * (1 + B) ** max(0, math.ceil(race_steps(x0, A, D))))
 
 
 def proof_scales(d: int) -> Scales:
