@@ -1,7 +1,9 @@
 """The rate calculator: known values, monotonicity, critical values at which the rates are equal, refusals."""
 
+import math
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assay.methods.split_rates import feature_amplification, noise_amplification, predict_split_effect
@@ -20,7 +22,13 @@ def test_amplification_by_hand():
     assert feature_amplification(0.5, 2, 1.0) == pytest.approx(1.25**2)
 
 
+def test_growth_beyond_all_numbers_is_infinite():
+    assert feature_amplification(2.0, 1063.4, 1.0) == math.inf
+    assert noise_amplification(2.0, 1e4, 8.0, 4) == math.inf
+
+
 @settings(max_examples=60, deadline=None)
+@example(noise_energy=3.0078125, tasks=4, inner_steps=1, inner_rate=2.0)
 @given(**SIZES)
 def test_critical_values_make_the_rates_equal(noise_energy, tasks, inner_steps, inner_rate):
     point = dict(

@@ -127,18 +127,26 @@ def predict_split_effect(
     )
 
 
+def _power(base: float, exponent: float) -> float:
+    """∞ where the power is beyond all numbers: near a critical point a thousand inner steps are asked for."""
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
+
+
 def feature_amplification(
     inner_rate: float, inner_steps: float, norm: float, knee: float = 0.5, class_share: float = 0.5
 ) -> float:
     """(1 + γπ‖ν_k‖²/(2h))^J."""
-    return float((1 + inner_rate * class_share * norm**2 / (2 * knee)) ** inner_steps)
+    return _power(1 + inner_rate * class_share * norm**2 / (2 * knee), inner_steps)
 
 
 def noise_amplification(
     inner_rate: float, inner_steps: float, noise_energy: float, inner_samples: int, knee: float = 0.5
 ) -> float:
     """(1 + γs/(2hn_in))^J, of a noise vector in the inner set."""
-    return float((1 + inner_rate * noise_energy / (2 * knee * inner_samples)) ** inner_steps)
+    return _power(1 + inner_rate * noise_energy / (2 * knee * inner_samples), inner_steps)
 
 
 def _critical_steps(none: Rates, one: Rates) -> float | None:
