@@ -8,6 +8,7 @@ from .linear import arms as linear
 from .phases import arms as phases
 from .printed import arms as printed
 from .rainbow import arms as rainbow
+from .stages import arms as stages
 from .theorems import arms as theorems
 
 
@@ -22,7 +23,16 @@ study = lab.Study(
     question="Must the inner and the outer loop of FOMAML see different samples of a task?",
     source="Zuo, Chen, Yao, Cao and Gu, Understanding Train-Validation Split in Meta-Learning with Neural Networks",
     params=Params,
-    parts=(theorems.part, controls.part, growth.part, phases.part, linear.part, printed.part, rainbow.part),
+    parts=(
+        theorems.part,
+        stages.part,
+        controls.part,
+        growth.part,
+        phases.part,
+        linear.part,
+        printed.part,
+        rainbow.part,
+    ),
     presets={
         "smoke": lab.Preset(
             seeds=3, cost="10 s", dim=200, dictionary=20, filters=5, steps=40, look_every=20, unseen_tasks=10

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
-
 from assay import lab
 from assay.training import Seeds
 
-from ..learners import SPLITS, Conditions, alignment_metrics, by_cell, look_steps, outer_samples, train
-from ..params import NETWORK, PROBLEM, Planted, record_shares
-from ..problem import Coupling, Products
-from .learners import amplification, bound_metrics, outer_energy, stage_metrics
+from ..learners import SPLITS, alignment_metrics, by_cell, look_steps, outer_samples
+from ..params import Planted, record_shares
+from .learners import amplification, bound_metrics
 from .theory import feature_only_loss, noise_threshold, proof_scales
 
 
@@ -90,29 +87,3 @@ def fomaml(params: Planted, seeds: Seeds, record: lab.Recorder, *, setting: str)
             memorised = outer_samples(at["split"], params.tasks, params.samples, params.support)
             record_shares(record, values, {**run.trials, "memorised": memorised}, step=look.step, at=at)
         record(step=look.step, at=labels[1], validation_excess=validation)
-
-
-@part.arm(
-    "stages",
-    uses=(
-        *(*PROBLEM, *NETWORK, "tasks", "noise_energy", "initial_scale"),
-        *("inner_rate", "outer_rate", "inner_steps", "steps"),
-    ),
-    dtype="float64",
-    tolerance=1e-5,
-)
-def stages(params: Planted, seeds: Seeds, record: lab.Recorder) -> None:
-    """The race of feature and noise in the base setting, at every outer step: when does each end its stage?"""
-    tasks = params.problem().sample(seeds)
-    start = params.initial_scale * seeds.normal("initial filters", 2 * params.filters, params.dim)
-    conditions = Conditions.of(params.cells(), seeds, params.samples, params.support)
-    parts = Products.of(tasks, start).stacked(2), Coupling.of(tasks, tasks).stacked(2)
-    labels = [{"split": split} for split in SPLITS]
-    looks = range(params.steps + 1)
-    found = [stage_metrics(look, conditions) for look in train(*parts, conditions, params.steps, looks)]
-    curves = {name: torch.stack([each[name] for each in found]) for name in found[0]}
-    for place, at in enumerate(labels):
-        mine: dict[str, Any] = {name: values.chunk(2, 1)[place] for name, values in curves.items()}
-        record.curve(looks, at=at, **mine)
-    for at, values in by_cell(labels, outer_energy(parts[0], conditions)):
-        record(at=at, **values)
