@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from assay.lab import Region, Values
+from assay.lab.findings import among_all
 from assay.lab.intervals import Counted, Sample, clopper_pearson, holm
-from assay.lab.verdicts import BUDGET, among_all, looked, over_seeds, seeds_needed
+from assay.lab.verdicts import BUDGET, looked, over_seeds, seeds_needed
 
 STUDIES = 2000
 SLACK = 3 * math.sqrt(0.05 * 0.95 / STUDIES)
@@ -187,6 +188,24 @@ def test_a_headline_that_does_not_stand_among_all_is_undecided():
     assert found["C1"].verdict == "undecided"
     assert "does not among 29 claims" in found["C1"].reason
     assert among_all(judged, [])["C1"].verdict == "holds"
+
+
+def test_a_headline_that_was_looked_at_twice_must_stand_at_half_the_error():
+    values = np.array([1.0, 2.0, 3.2, 4.1, 2.2])
+    edge = next(e for e in np.linspace(0, 2.5, 400) if over_seeds(values, Region(low=e)).p > 0.03)
+    once = among_all({"C1": over_seeds(values, Region(low=edge))}, ["C1"])["C1"]
+    assert (once.verdict, once.stands) == ("holds", True)
+    with looked(2):
+        again = over_seeds(values, Region(low=edge))
+    assert again.verdict == "undecided"
+    assert not among_all({"C1": again}, ["C1"])["C1"].stands
+
+
+def test_what_does_not_stand_among_all_is_not_told_how_many_seeds_would_do():
+    noise = draws(6)
+    judged = {"C1": over_seeds(np.array([1.0, 2.0, 3.2, 4.1]), Region(low=0.2))}
+    judged |= {f"C{i}": over_seeds(noise.normal(size=4), Region(low=0)) for i in range(2, 30)}
+    assert among_all(judged, ["C1"])["C1"].needed is None
 
 
 def test_the_error_of_a_verdict_is_that_of_students_test():

@@ -202,7 +202,7 @@ def test_a_claim_outside_its_domain_is_not_run(bench):
 
 
 def test_an_ambiguous_claim_is_not_judged_and_spares_the_others(bench, monkeypatch):
-    from assay.lab.verdicts import Claim
+    from assay.lab.findings import Claim
 
     study = bench.study("faulty")
     claim = Claim("C9", "s", "s", lambda m: m.final("value_of").at_least(0), {})

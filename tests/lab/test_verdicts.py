@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from assay.lab import Judgement, Region
-from assay.lab.verdicts import Claim, Finding, every, not_run, over_seeds
+from assay.lab.findings import Claim, Finding
+from assay.lab.verdicts import every, not_run, over_seeds
 
 RANK = {"fails": 0, "undecided": 1, "holds": 2}
 numbers = st.floats(-100, 100)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .confirmation import Confirmation
     from .errors import AmbiguousQuery, BrokenQuery, NotMeasured, UserError
     from .events import Advanced, Event, Finished, Measured, Said, Started, UnitDone
+    from .findings import Claim, Finding
     from .forecast import Forecast
     from .manifest import Manifest
     from .measurements import Measurements
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from .stored import Findings, Run
     from .study import Study
     from .values import Every, Exact, Values, combine, farthest_from, pick, pool
-    from .verdicts import Claim, Finding, Judgement, Region
+    from .verdicts import Judgement, Region
 
 __all__ = [
     "Advanced",

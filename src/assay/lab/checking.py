@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from . import api, discovery
+from . import discovery, folders
 from .agreement import disagreements
 from .backends import one_thread
 from .errors import BrokenQuery, NotMeasured, UserError, plain, position_of
@@ -61,7 +61,7 @@ def check(
     >>> lab.check("coin", studies="my_studies")
     []
     """
-    found = study if isinstance(study, Study) else discovery.find(study, api.studies_folder(studies))
+    found = study if isinstance(study, Study) else discovery.find(study, folders.studies_folder(studies))
     plan = make_plan(found, Request("smoke", seeds=len(_SEEDS), arms=arms))
     for arm, reason in plan.skipped.items():
         say(f"arm '{arm}' is left out: {reason}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .findings import Finding
 from .stored import Run
-from .verdicts import Finding
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .verdicts import Finding
+from .findings import Finding
 
 if TYPE_CHECKING:
     from .stored import Run

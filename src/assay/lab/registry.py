@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from .errors import UserError
+from .findings import Claim
 from .measurements import Measurements
 from .params import P, Params
 from .recorder import RESERVED
-from .verdicts import Claim, Judgement
+from .verdicts import Judgement
 
 F = TypeVar("F", bound=Callable[..., Any])
 Axes = Mapping[str, Sequence[Any] | Callable[[Any], Sequence[Any]]]

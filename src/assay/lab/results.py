@@ -13,12 +13,12 @@ import polars as pl
 from .discovery import codes_of
 from .errors import NotMeasured, UserError
 from .files import DamagedUnit
+from .findings import Finding
 from .manifest import Manifest, ManifestUnit
 from .measurements import Measurements
 from .params import Params, build
 from .store import Store
 from .study import Study
-from .verdicts import Finding
 
 _SCHEMA = {"arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64}
 

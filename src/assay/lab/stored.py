@@ -14,9 +14,9 @@ from .confirmation import confirmed, fresh_run
 from .discovery import find, mark_of
 from .errors import UserError
 from .files import DamagedUnit
+from .findings import Finding, finding_of
 from .manifest import Manifest
 from .store import Store
-from .verdicts import Finding, finding_of
 
 if TYPE_CHECKING:
     import polars as pl

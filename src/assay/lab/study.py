@@ -12,12 +12,13 @@ from typing import Any
 import polars as pl
 
 from .errors import BrokenQuery, NotMeasured, UserError, position, position_of, unknown
+from .findings import Claim, Finding, among_all
 from .manifest import Manifest
 from .measurements import Measurements
 from .params import PRESETS, P, Params, Preset, build
 from .part import Part, merge_presets, merge_settings
 from .registry import Exhibit, Registry
-from .verdicts import Claim, Finding, Judgement, among_all, looked, not_run
+from .verdicts import Judgement, looked, not_run
 
 
 class Study(Registry[P]):
