@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from assay.cli.console import asked_for, print_claims
+from assay.cli.verdicts import asked_for, print_claims
+from assay.lab.findings import Claim, Finding
 from assay.lab.stored import Findings
-from assay.lab.verdicts import Claim, Finding, Judgement
+from assay.lab.verdicts import Judgement
 
 OUTSIDE = str(Path(__file__).parents[1] / "lab" / "outside")
 WORDS = (

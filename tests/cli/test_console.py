@@ -8,10 +8,11 @@ import re
 import pytest
 from rich.console import Console
 
-from assay.cli.console import print_findings
 from assay.cli.progress import ConsoleProgress
+from assay.cli.verdicts import print_findings
 from assay.lab.events import Advanced, Measured, Started, UnitDone
-from assay.lab.verdicts import Claim, Finding, Judgement
+from assay.lab.findings import Claim, Finding
+from assay.lab.verdicts import Judgement
 
 
 def shown(judgement: Judgement, width: int = 200) -> str:

@@ -4,166 +4,28 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.options import say
-from assay.lab.stored import MARKS, Findings, Run
+from assay.lab.stored import MARKS, Run
 
 if TYPE_CHECKING:
     from assay.lab.comparison import Change, Comparison
-    from assay.lab.confirmation import Confirmation
+    from assay.lab.findings import Finding
     from assay.lab.forecast import Forecast
     from assay.lab.outline import Outline
     from assay.lab.study import Study
-    from assay.lab.verdicts import Finding, Judgement
 
 STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "not run": "dim"}
-_TABLE = 110  # columns from which a table of verdicts reads well
-
-
-def print_claims(
-    console: Console,
-    found: Findings,
-    title: str,
-    *,
-    every: bool = False,
-    verdict: str | None = None,
-    id: str | None = None,
-) -> None:
-    """The headlines with one line of counts for the rest, or the claims that were asked for."""
-    headlines = [finding for finding in found if finding.claim.headline]
-    if every or verdict or id or not headlines:
-        print_findings(console, asked_for(found, verdict=verdict, id=id), title)
-        return
-    console.print(title, markup=False)
-    for finding in headlines:
-        _headline(console, finding)
-    rest = Findings(finding for finding in found if not finding.claim.headline)
-    if rest:
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in rest.counts.items())
-        lost = sum(finding.confirmed is False for finding in rest)
-        unconfirmed = f"; {lost} did not stand on fresh seeds" if lost else ""
-        console.print(f"{len(rest)} more claims: {counts}{unconfirmed} (--all, --verdict, --id)", markup=False)
-
-
-def asked_for(found: Iterable[Finding], *, verdict: str | None, id: str | None) -> list[Finding]:
-    """Findings with a verdict and an identifier, or whose identifier begins so: C3 means C3 and C3a, not C30."""
-
-    def named(finding: Finding) -> bool:
-        known = finding.claim.id
-        return id is None or known == id or (known.startswith(id) and not known[len(id) :][0].isdigit())
-
-    return [f for f in found if named(f) and (verdict is None or f.judgement.verdict == verdict)]
-
-
-def _headline(console: Console, finding: Finding) -> None:
-    """Two or three lines: the statement, then what was measured and what decided it."""
-    judgement = finding.judgement
-    mark = Text(f"{MARKS[judgement.verdict]} ", style=STYLES[judgement.verdict])
-    lines = textwrap.wrap(f"{finding.claim.id} {finding.claim.statement}", console.width - 2)
-    console.print(mark + Text(lines[0]))
-    for line in lines[1:]:
-        console.print(f"  {line}", markup=False, highlight=False)
-    told = [_measured(judgement), _criterion(judgement), judgement.decided_by, _confirmed(finding)]
-    _fitting(console, [part for part in told if part])
-
-
-def _fitting(console: Console, parts: list[str]) -> None:
-    """As many of the parts as one line has room for, the first in any case."""
-    line = parts[0] if parts else ""
-    for part in parts[1:]:
-        if len(line) + len(part) + 4 <= console.width:
-            line = f"{line}; {part}"
-    if line:
-        _paragraph(console, line, 2, "dim")
-
-
-def _measured(judgement: Judgement) -> str:
-    seeds = f"({judgement.seeds} seeds)" if judgement.seeds else "(exact)" if judgement.method == "exact" else ""
-    shown = (number(judgement.estimate), interval(judgement.low, judgement.high), seeds)
-    return " ".join(part for part in shown if part) if not math.isnan(judgement.estimate) else ""
-
-
-def _confirmed(finding: Finding) -> str:
-    return {True: "confirmed", False: "not confirmed", None: ""}[finding.confirmed]
-
-
-def print_findings(console: Console, found: Iterable[Finding], title: str) -> None:
-    """Verdicts: a table where it reads well, else a paragraph per claim."""
-    found = list(found)
-    if not found:
-        console.print(f"{title}: no claims", markup=False)
-        return
-    if console.width >= _TABLE:
-        console.print(_verdict_table(found, title))
-        return
-    console.print(title, markup=False)
-    for finding in found:
-        judgement = finding.judgement
-        mark = f"{MARKS[judgement.verdict]} {judgement.verdict}"
-        head = Text(f"{finding.claim.id:<5}") + Text(mark, style=STYLES[judgement.verdict])
-        console.print(head)
-        _paragraph(console, finding.claim.statement, 5)
-        told = (_measured(judgement), _criterion(judgement), judgement.decided_by, _confirmed(finding))
-        _paragraph(console, "; ".join(part for part in told if part), 5, "dim")
-
-
-def _verdict_table(found: Iterable[Finding], title: str) -> Table:
-    table = Table(title=title, title_justify="left", expand=False)
-    table.add_column("claim", no_wrap=True)
-    table.add_column("statement", ratio=4, min_width=24)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("estimate", justify="right", no_wrap=True)
-    table.add_column("interval", no_wrap=True)
-    table.add_column("criterion", ratio=3, min_width=16)
-    table.add_column("seeds", justify="right")
-    table.add_column("what decides", ratio=2, min_width=14)
-    for finding in found:
-        judgement = finding.judgement
-        decided = "; ".join(part for part in (judgement.decided_by, judgement.note, _confirmed(finding)) if part)
-        table.add_row(
-            finding.claim.id,
-            Text(finding.claim.statement),
-            Text(f"{MARKS[judgement.verdict]} {judgement.verdict}", style=STYLES[judgement.verdict]),
-            number(judgement.estimate),
-            interval(judgement.low, judgement.high),
-            Text(_criterion(judgement)),
-            str(judgement.seeds or judgement.method.replace("student", "")),
-            Text(decided),
-        )
-    return table
-
-
-def print_confirmation(console: Console, found: Confirmation) -> None:
-    """What stands on fresh seeds, and every verdict that does not."""
-    rows = [
-        [
-            each.first.claim.id,
-            each.first.claim.statement,
-            f"{each.first.judgement.verdict} {number(each.first.judgement.estimate)}",
-            f"{each.second.judgement.verdict} {number(each.second.judgement.estimate)}",
-        ]
-        for each in found.lost
-    ]
-    if rows:
-        _print_rows(console, "verdicts that did not stand", ["claim", "statement", "first", "fresh seeds"], rows)
-    console.print(found.summary, markup=False, soft_wrap=True)
-
-
-def say_broken(found: Findings) -> bool:
-    """One line for each claim whose code is broken; whether there is one."""
-    for finding in found.broken:
-        say(f"claim {finding.claim.id} of {finding.study} is broken: {finding.judgement.error}")
-    return bool(found.broken)
+TABLE = 110  # columns from which a table of verdicts reads well
 
 
 def print_outlines(console: Console, known: Sequence[Outline]) -> None:
-    if console.width >= _TABLE:
+    if console.width >= TABLE:
         table = Table("study", "question", "claims", "smoke", "laptop", "paper")
         for study in known:
             costs = [study.cost[name] for name in ("smoke", "laptop", "paper")]
@@ -173,8 +35,8 @@ def print_outlines(console: Console, known: Sequence[Outline]) -> None:
     for study in known:
         stated = ", ".join(f"{name} {cost}" for name, cost in study.cost.items())
         console.print(Text(study.name, style="bold"))
-        _paragraph(console, study.question, 4)
-        _paragraph(console, f"{len(study.claims)} claims; {stated}", 4, "dim")
+        paragraph(console, study.question, 4)
+        paragraph(console, f"{len(study.claims)} claims; {stated}", 4, "dim")
 
 
 def print_study(console: Console, study: Study) -> None:
@@ -182,7 +44,7 @@ def print_study(console: Console, study: Study) -> None:
     console.print(f"{study.name}: {study.title}", f"{study.question} ({study.source})", sep="\n", markup=False)
     for title, columns, rows in _study_rows(study):
         if rows:
-            _print_rows(console, title, columns, rows)
+            print_rows(console, title, columns, rows)
 
 
 def _study_rows(study: Study) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -247,7 +109,7 @@ def study_document(study: Study) -> dict[str, Any]:
 
 def print_forecast(console: Console, forecast: Forecast) -> None:
     rows = [[str(cell) for cell in row.values()] for row in forecast.rows()]
-    _print_rows(console, forecast.summary, ["arm", "compute", "reuse", "reason"], rows)
+    print_rows(console, forecast.summary, ["arm", "compute", "reuse", "reason"], rows)
 
 
 def forecast_document(forecast: Forecast) -> dict[str, Any]:
@@ -289,7 +151,7 @@ def print_runs(console: Console, runs: Sequence[Run]) -> None:
         rows.append(
             [run.id, manifest.name, manifest.study, asked, _seed_range(run), manifest.status, counts, date, used]
         )
-    _print_rows(console, "", columns, rows, least=140)
+    print_rows(console, "", columns, rows, least=140)
 
 
 def _seed_range(run: Run) -> str:
@@ -308,14 +170,14 @@ def print_comparison(console: Console, found: Comparison) -> None:
     }
     if facts:
         rows = [[name, _brief(a), _brief(b)] for name, (a, b) in facts.items()]
-        _print_rows(console, "what differs", ["", "A", "B"], rows)
+        print_rows(console, "what differs", ["", "A", "B"], rows)
     for arm, files in found.code.items():
         which = ", ".join(f"`{name}`" for name in files) or "files that are not recorded"
         console.print(f"the code of arm '{arm}' differs in {which}", markup=False)
     for title, changes in (("verdicts that turned", found.turned), ("estimates that moved", found.moved)):
         if changes:
             rows = [[change.id, _side(change, 0), _side(change, 1), _statement(change)] for change in changes]
-            _print_rows(console, title, ["claim", "A", "B", "statement"], rows)
+            print_rows(console, title, ["claim", "A", "B", "statement"], rows)
     same = len(found.claims) - len(found.turned) - len(found.moved)
     console.print(
         f"{len(found.turned)} verdicts turned, {len(found.moved)} estimates moved, {same} claims are the same."
@@ -353,8 +215,8 @@ def _statement(change: Change) -> str:
     return finding.claim.statement if finding else ""
 
 
-def _print_rows(
-    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, least: int = _TABLE
+def print_rows(
+    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, least: int = TABLE
 ) -> None:
     """A table, or below ``least`` columns a paragraph per row: the first cell, then the others with their names."""
     table = Table(*columns)
@@ -370,10 +232,10 @@ def _print_rows(
         console.print(Text(row[0], style="bold"))
         cells = [f"{name}: {cell}" for name, cell in zip(columns[1:], row[1:], strict=True) if cell]
         for cell in cells:
-            _paragraph(console, cell, 4)
+            paragraph(console, cell, 4)
 
 
-def _paragraph(console: Console, text: str, indent: int, style: str = "") -> None:
+def paragraph(console: Console, text: str, indent: int, style: str = "") -> None:
     blank = " " * indent
     wrapped = textwrap.wrap(text, max(20, console.width - indent), break_long_words=True)
     for line in wrapped:
@@ -382,13 +244,6 @@ def _paragraph(console: Console, text: str, indent: int, style: str = "") -> Non
 
 def _brief(value: object) -> str:
     return ", ".join(_brief(part) for part in value) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _criterion(judgement: Judgement) -> str:
-    words = judgement.error
-    if judgement.criterion and words:
-        return f"{judgement.criterion} ({words})"
-    return judgement.criterion or words
 
 
 def number(value: float) -> str:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli import console
+from assay.cli import console, verdicts
 from assay.cli.options import Json, OfPreset, OneRun, RunsFolder, StoredStudies, Studies, say, stdout
-from assay.lab import api
+from assay.lab import api, folders
 from assay.lab.errors import UserError, unknown
 from assay.lab.params import PRESETS
 from assay.lab.stored import MARKS, Run
@@ -54,7 +54,7 @@ def claims(
     broken = False
     for run in chosen:
         found = run.claims
-        rows += [finding.row() for finding in console.asked_for(found, verdict=verdict, id=id)]
+        rows += [finding.row() for finding in verdicts.asked_for(found, verdict=verdict, id=id)]
         if missing := run.missing:
             say(f"{missing} of {len(run.manifest.units)} units of {run.manifest.study} are not stored yet")
         if changed := "code" if run.code_changed else "parameters" if run.parameters_changed else "":
@@ -68,8 +68,8 @@ def claims(
             say(f"wrote {path}")
         if not as_json:
             title = f"{run.manifest.heading}, run {run.id}"
-            console.print_claims(stdout(), found, title, every=every, verdict=verdict, id=id)
-        broken = console.say_broken(found) or broken
+            verdicts.print_claims(stdout(), found, title, every=every, verdict=verdict, id=id)
+        broken = verdicts.say_broken(found) or broken
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     if broken:
@@ -99,14 +99,16 @@ def runs(
     stored = list(dict.fromkeys(run.manifest.study for run in known))
     for study in names or []:
         if study not in stored:
-            raise UserError(f"no run of '{study}' is stored in {api.runs_folder(folder)} (stored: {', '.join(stored)})")
+            raise UserError(
+                f"no run of '{study}' is stored in {folders.runs_folder(folder)} (stored: {', '.join(stored)})"
+            )
     chosen = [run for run in known if not names or run.manifest.study in names]
     if as_json:
         print(json.dumps([console.run_document(run) for run in chosen], indent=1, ensure_ascii=False))
     elif chosen:
         console.print_runs(stdout(), chosen)
     elif not remove:
-        say(f"no runs are stored in {api.runs_folder(folder)}")
+        say(f"no runs are stored in {folders.runs_folder(folder)}")
 
 
 def compare(
@@ -155,7 +157,7 @@ def _stored_runs(
     names: list[str] | None, runs: Path | None, studies: str | None, preset: str | None, run_id: str | None
 ) -> list[Run]:
     """The runs that a command reads; with no study named, those of all studies that have one."""
-    folder, outside = api.runs_folder(runs), api.studies_folder(studies)
+    folder, outside = folders.runs_folder(runs), folders.studies_folder(studies)
     if names and "all" in names and names != ["all"]:
         raise UserError("'all' stands for every study with a run, so it cannot be named together with others")
     if names and names != ["all"]:
@@ -186,7 +188,7 @@ def _stored_runs(
 def _known(folder: Path, outside: str | None) -> list[str]:
     from assay.lab import discovery
 
-    stored = api.stored_studies(folder)
+    stored = folders.stored_studies(folder)
     discovery.may_hold("", outside)  # a folder without studies is refused whatever is stored
     known = [name for name in stored if discovery.may_hold(name, outside)]
     if not known:

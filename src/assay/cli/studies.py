@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli import console, interruptible
+from assay.cli import console, interruptible, verdicts
 from assay.cli.options import (
     Device,
     Json,
@@ -24,7 +24,7 @@ from assay.cli.options import (
     stdout,
 )
 from assay.cli.progress import ConsoleProgress
-from assay.lab import api
+from assay.lab import api, folders
 from assay.lab.errors import UserError
 
 Seeds = Annotated[int | None, typer.Option(help="How many seeds, for every arm and setting; those stored are used.")]
@@ -51,7 +51,7 @@ def register(app: typer.Typer) -> None:
 
 def list_studies(names: ListedStudies = None, studies: Studies = None, as_json: Json = False) -> None:
     """Studies with their question, claims and cost per preset; of named ones everything that can be asked of them."""
-    folder = api.studies_folder(studies)
+    folder = folders.studies_folder(studies)
     if names:
         from assay.lab import discovery
 
@@ -126,7 +126,7 @@ def _chosen(names: list[str], studies: str | None) -> list[Any]:
 
     if "all" in names and names != ["all"]:
         raise UserError("'all' stands for every study, so it cannot be named together with others")
-    folder = api.studies_folder(studies)
+    folder = folders.studies_folder(studies)
     if names == ["all"]:
         return list(discovery.studies(folder).values())
     return [discovery.find(name, folder) for name in names]
@@ -146,7 +146,7 @@ def _run_one(study: Any, request: dict[str, Any], *, quiet: bool) -> dict[str, A
         sys.exit(130)
     manifest, found = done.manifest, done.claims
     if not quiet:
-        console.print_claims(stdout(), found, manifest.heading)
+        verdicts.print_claims(stdout(), found, manifest.heading)
         counts = (
             f"{console.count(manifest.computed, 'unit')} computed, {manifest.reused} reused, {manifest.seconds:.1f} s"
         )
@@ -155,7 +155,7 @@ def _run_one(study: Any, request: dict[str, Any], *, quiet: bool) -> dict[str, A
     if count := len(manifest.failures):
         where = done.store.manifests / f"{manifest.id}.json"
         say(f"{count} units of {study.name} failed; their tracebacks are in {where}")
-    console.say_broken(found)
+    verdicts.say_broken(found)
     keys = (
         "study",
         "id",
@@ -214,7 +214,7 @@ def confirm(
             say(f"stopped; the same command goes on with {study.name} where it was")
             sys.exit(130)
         if not as_json:
-            console.print_confirmation(stdout(), found[-1])
+            verdicts.print_confirmation(stdout(), found[-1])
     if as_json:
         print(json.dumps([row for each in found for row in each.rows()], indent=1, ensure_ascii=False))
     if any(each.second.manifest.status != "complete" for each in found):
