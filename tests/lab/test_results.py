@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
-from assay.lab import UserError, results
+from assay.lab import UserError, planning, results
 from assay.lab.code_version import arm_codes
 from assay.lab.manifest import Manifest
 
@@ -74,6 +75,22 @@ def test_a_heading_says_what_a_preset_does_not(bench):
     asked = bench.run("choosy", overrides={"dim": "5", "width": "3"}, arms="double,linear", seeds=4).manifest
     assert bench.run("choosy").manifest.heading == "choosy, preset smoke"
     assert asked.heading == "choosy, preset smoke with dim=5, width=3 --arms double,linear --seeds 4"
+
+
+def test_a_run_names_its_data_and_is_saved_beside_what_everybody_gets(bench, tmp_path, monkeypatch):
+    store, study = bench.store("choosy"), bench.study("choosy")
+    saved_as = []
+    for sets in (("digits",), ("digits", "larger")):
+        needs = tuple(f"data:{name}" for name in sets)
+        monkeypatch.setitem(study.arms, "double", dataclasses.replace(study.arms["double"], needs=needs))
+        monkeypatch.setattr(planning, "missing_requirement", lambda needs, device: None)
+        monkeypatch.setattr(planning, "fingerprints", lambda needs, files: {})
+        manifest = bench.run("choosy", preset="laptop").manifest
+        assert manifest.heading == f"choosy, preset laptop on {' and '.join(sets)}"
+        path = results.save_summary(tmp_path, store, study, manifest, [])
+        assert json.loads(path.read_text())["data"] == list(sets)
+        saved_as.append(path.name)
+    assert saved_as == ["choosy.laptop.json", "choosy.laptop.larger.json"]
 
 
 def first_format(manifest: Manifest) -> dict:

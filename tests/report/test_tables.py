@@ -7,6 +7,30 @@ from assay.report.tables import refresh
 RESULT = {"rows": [{"tokens": 8, "speed up": 2.5, "GiB": 1.0}], "machine": "a machine", "versions": "assay 0"}
 
 
+CLAIM = {
+    "id": "C1a",
+    "statement": "Heads and tails are equally likely.",
+    "verdict": "holds",
+    "estimate": 0.5,
+    "low": 0.48,
+    "high": 0.52,
+    "criterion": "share of heads in [0.45, 0.55]",
+}
+SUMMARY = {"study": "coin", "preset": "laptop", "data": ["digits"], "device": "cpu", "seeds": 8, "confirmed_on": "1–8"}
+
+
+def test_headlines_say_what_stood_and_which_run_they_are_of(tmp_path):
+    lost = CLAIM | {"id": "C1b", "verdict": "fails", "confirmed": False}
+    claims = [CLAIM | {"headline": True, "confirmed": True}, lost, lost | {"id": "C1c", "verdict": "undecided"}]
+    (tmp_path / "coin.json").write_text(json.dumps(SUMMARY | {"claims": claims}))
+    made = refresh("<!-- headlines: coin.json -->\n<!-- end -->\n", tmp_path)
+    row = "| C1a | Heads and tails are equally likely. | **holds**, confirmed | 0.5 [0.48, 0.52] |"
+    assert row in made
+    assert "C1b" not in made
+    assert "2 more claims: 1 fails, 1 undecided. 2 of all did not stand on seeds 1–8." in made
+    assert "(Preset `laptop` on digits, 8 seeds, cpu.)" in made
+
+
 def test_a_benchmark_has_all_columns_or_those_named(tmp_path):
     (tmp_path / "bench.json").write_text(json.dumps(RESULT))
     page = "<!-- bench: bench.json -->\nold\n<!-- end -->\n<!-- bench: bench.json only GiB,speed_up -->\n<!-- end -->\n"

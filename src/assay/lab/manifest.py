@@ -55,6 +55,7 @@ class Manifest(BaseModel):
     device: str
     params: dict[str, Any]
     settings: dict[str, dict[str, Any]]
+    data: list[str] = []
     units: list[ManifestUnit]
     code: dict[str, str]
     status: Status = "running"
@@ -117,9 +118,11 @@ class Manifest(BaseModel):
 
     @property
     def heading(self) -> str:
-        """A run in words: its study and preset, and whatever it had that the preset does not say."""
+        """A run in words: its study and preset, the data sets it read, and whatever it had that the preset does not
+        say."""
         request = self.model_copy(update={"set": {}}).request_words
-        return " ".join(part for part in (f"{self.study}, {self.preset_words}", request) if part)
+        on = f"on {' and '.join(self.data)}" if self.data else ""
+        return " ".join(part for part in (f"{self.study}, {self.preset_words}", on, request) if part)
 
 
 def check_run_name(name: str) -> None:

@@ -87,6 +87,18 @@ class Plan:
     def to_reuse(self) -> list[Unit]:
         return [unit for unit in self.units if unit.key in self.stored]
 
+    @property
+    def data(self) -> list[str]:
+        """The names of the data sets that its units read."""
+        asked = self.request
+        read = dict.fromkeys((unit.arm, unit.point.get("setting")) for unit in self.units)
+        sets = {
+            name
+            for arm, setting in read
+            for name in self.study.arms[arm].data(self.study.resolve(asked.preset, asked.overrides, setting))
+        }
+        return sorted(sets)
+
 
 def seed_words(seeds: tuple[int, ...]) -> str:
     return f"seeds {seeds[0]}–{seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"

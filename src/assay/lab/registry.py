@@ -70,6 +70,10 @@ class Arm:
         needs = self.needs(params) if callable(self.needs) else self.needs
         return (needs,) if isinstance(needs, str) else tuple(needs)
 
+    def data(self, params: Params) -> list[str]:
+        """The names of the data sets that it reads."""
+        return [need.removeprefix("data:") for need in self.requirements(params) if need.startswith("data:")]
+
     def files(self, params: Params, folder: Path | None) -> dict[str, Path]:
         """The files that the arm says it reads, by the name it gives them."""
         given = self.reads(params) if callable(self.reads) else self.reads

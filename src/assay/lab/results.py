@@ -20,6 +20,7 @@ from .params import Params, build
 from .store import Store
 from .study import Study
 
+BUNDLED = "digits"  # the image set that needs no download
 _SCHEMA = {"arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64}
 
 
@@ -146,16 +147,18 @@ def check_quotable(store: Store, study: Study, manifest: Manifest) -> None:
 def save_summary(
     folder: Path, store: Store, study: Study, manifest: Manifest, found: list[Finding], fresh_seeds: str = ""
 ) -> Path:
-    """Write the small JSON under results/ from which README and docs make their tables."""
+    """Write the small JSON under results/ from which README and docs make their tables. Its name has the data sets
+    that a fresh clone does not have: what everybody gets and a run on more data lie side by side."""
     check_quotable(store, study, manifest)
     arms = manifest.asked_arms
     part = "." + "+".join(sorted(word.strip() for word in arms.split(","))) if arms else ""
+    larger = "+".join(name for name in manifest.data if name != BUNDLED)
     rows = [finding.row() for finding in found if not part or finding.judgement.verdict != "not run"]
     judged = [{name: value for name, value in row.items() if name != "run"} for row in rows]
     metas = [store.read(unit.key).meta for unit in manifest.units]
     spent = sum(meta["seconds"] for meta in metas)
     summary = {
-        **{key: getattr(manifest, key) for key in ("study", "preset", "set", "params", "device")},
+        **{key: getattr(manifest, key) for key in ("study", "preset", "set", "params", "data", "device")},
         # Where the units were computed: a run may join units of several machines.
         **{key: "; ".join(dict.fromkeys(meta[key] for meta in metas)) for key in ("versions", "machine")},
         "commit": manifest.commit,
@@ -170,7 +173,7 @@ def save_summary(
         **({"confirmed_on": fresh_seeds} if fresh_seeds else {}),
         "claims": judged,
     }
-    path = folder / f"{manifest.study}.{manifest.preset}{part}.json"
+    path = folder / f"{manifest.study}.{manifest.preset}{f'.{larger}' if larger else ''}{part}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")

@@ -304,6 +304,7 @@ def _manifest(plan: Plan, options: Options) -> Manifest:
             setting: study.resolve(request.preset, request.overrides, setting).model_dump(mode="json")
             for setting in study.settings
         },
+        data=plan.data,
         units=[_listed(unit) for unit in plan.units],
         code={arm: code.source for arm, code in plan.codes.items() if arm not in plan.skipped},
         started=now.isoformat(timespec="seconds"),

@@ -130,10 +130,7 @@ class Study(Registry[P]):
         from assay.data import catalog
 
         for arm in self.arms.values():
-            named, before = (
-                [need.removeprefix("data:") for need in arm.requirements(values) if need.startswith("data:")]
-                for values in (params, usual)
-            )
+            named, before = arm.data(params), arm.data(usual)
             kinds = {entry.kind if (entry := catalog.find(name)) else None for name in before}
             kind = kinds.pop() if len(kinds) == 1 else None
             for name in named:

@@ -150,7 +150,8 @@ def _kind(verdict: str) -> str:
 def _facts(manifest: Manifest) -> str:
     count = manifest.seeds_used
     seeds = f"{count} seed{'' if count == 1 else 's'}"
-    parts = [manifest.preset_words, seeds, manifest.device]
+    on = [f"data: {', '.join(manifest.data)}"] if manifest.data else []
+    parts = [manifest.preset_words, *on, seeds, manifest.device]
     parts.append(date(manifest.started))
     if manifest.seconds is not None:
         parts.append(duration(manifest.seconds))

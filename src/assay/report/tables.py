@@ -66,7 +66,13 @@ def headlines_table(summary: dict[str, Any]) -> str:
     counts = ", ".join(f"{others[verdict]} {verdict}" for verdict in VERDICTS if others[verdict])
     lost = sum(claim.get("confirmed") is False for claim in summary["claims"])
     fresh = f" {lost} of all did not stand on seeds {summary['confirmed_on']}." if "confirmed_on" in summary else ""
-    return "\n".join(rows) + f"\n\n{others.total()} more claims: {counts}.{fresh}\n"
+    return "\n".join(rows) + f"\n\n{others.total()} more claims: {counts}.{fresh} {_run(summary)}\n"
+
+
+def _run(summary: dict[str, Any]) -> str:
+    """Which run the numbers are of: preset, data, seeds."""
+    on = f" on {' and '.join(summary['data'])}" if summary.get("data") else ""
+    return f"(Preset `{summary['preset']}`{on}, {summary['seeds']} seeds, {summary['device']}.)"
 
 
 def bench_table(result: dict[str, Any], only: str | None = None) -> str:

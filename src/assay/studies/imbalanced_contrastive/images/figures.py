@@ -16,7 +16,7 @@ from .arms import Params, part
     "images",
     caption="Long-tailed images: probe accuracy (left) and head–tail gap Δ₂₀ (right) with and without pruning, every "
     "seed a dot, means as bars.",
-    shows=("C8a", "C8b", "C8c", "C8d", "C8e", "C8f", "C8g", "C8h", "C8i"),
+    shows=("C8a", "C8b", "C8c", "C8d", "C8h"),
 )
 def images(m: Measurements[Params]) -> alt.HConcatChart:
     rows = m.rows(["accuracy", "gap"], arm="images").with_columns(
@@ -42,7 +42,7 @@ def images(m: Measurements[Params]) -> alt.HConcatChart:
     caption="Table 2 in small: probe accuracy and Δ₂₀ in percent (95 % interval over seeds), with the source's "
     "CIFAR-10-LT numbers at the same ρ beside them. Data, network and epochs differ from the source's. "
     "Masked: the share of weights that the forward pass left out; loss: of the last epoch, with the mask.",
-    shows=("C8a", "C8b", "C8c", "C8d", "C8e", "C8f", "C8g", "C8h", "C8i", "N6"),
+    shows=("C8a", "C8b", "C8c", "C8d", "C8h", "N6"),
 )
 def images_table(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
