@@ -70,6 +70,39 @@ def test_a_finding_says_whether_it_was_confirmed(luck):
     assert lab.open_run("luck", **luck).fresh_seeds == "1000–1003"
 
 
+@pytest.fixture
+def pictures(luck, monkeypatch) -> dict[str, str]:
+    """The study of luck on an image set that depends on the machine."""
+    path = Path(luck["studies"]) / "luck" / "study.py"
+    reading = path.read_text().replace('@study.arm("drawn")', '@study.arm("drawn", needs=lambda p: f"data:{p.images}")')
+    field = """    images: str = "auto"
+
+    @field_validator("images")
+    @classmethod
+    def _resolve(cls, name):
+        return os.environ["LUCKY_IMAGES"] if name == "auto" else name
+
+study = """
+    reading = reading.replace("from pydantic import Field", "import os\nfrom pydantic import Field, field_validator")
+    path.write_text(reading.replace("study = ", field, 1))
+    monkeypatch.setattr("assay.lab.planning.missing_requirement", lambda needs, device: None)
+    monkeypatch.setattr("assay.lab.planning.fingerprints", lambda needs, files: {})
+    monkeypatch.setenv("LUCKY_IMAGES", "digits")
+    return luck
+
+
+def test_fresh_seeds_on_other_data_confirm_nothing(pictures, monkeypatch):
+    lab.run("luck", preset="laptop", jobs=1, **pictures)
+    monkeypatch.setenv("LUCKY_IMAGES", "mnist")
+    with pytest.raises(UserError, match=r"read digits, and here it would read mnist; see \$ASSAY_DATA"):
+        lab.confirm("luck", jobs=1, **pictures)
+    lab.run("luck", preset="laptop", first_seed=1000, jobs=1, **pictures)
+    assert lab.claims("luck", **pictures)["C1"].confirmed is None
+    monkeypatch.setenv("LUCKY_IMAGES", "digits")
+    assert lab.confirm("luck", jobs=1, **pictures).claims[0].stands is True
+    assert lab.claims("luck", **pictures)["C1"].confirmed is True
+
+
 def test_a_confirmation_by_other_code_is_none(luck):
     lab.run("luck", preset="laptop", jobs=1, **luck)
     lab.confirm("luck", jobs=1, **luck)

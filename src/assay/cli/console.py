@@ -145,7 +145,8 @@ def print_runs(console: Console, runs: Sequence[Run]) -> None:
         manifest = run.manifest
         counts = " ".join(f"{MARKS[verdict]}{count}" for verdict, count in run.known_counts.items())
         request = manifest.model_copy(update={"seeds": None, "first_seed": 0}).request_words
-        asked = " ".join(part for part in (manifest.preset, request) if part)
+        on = f"on {', '.join(manifest.data)}" if manifest.data else ""
+        asked = " ".join(part for part in (manifest.preset, on, request) if part)
         date = manifest.started[:16].replace("T", " ")
         used = size(run.store.size(unit.key for unit in manifest.units))
         rows.append(

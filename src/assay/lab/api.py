@@ -263,14 +263,21 @@ def confirm(
         raise UserError(
             f"run {first.id} has seeds from {min(own)} to {max(own)}; --first-seed {first_seed} is not fresh"
         )
+    asked: dict[str, Any] = {
+        "seeds": manifest.seeds,
+        "first_seed": first_seed,
+        "set": manifest.set,
+        "arms": manifest.asked_arms,
+        "point": manifest.point,
+    }
+    data = plan(study, manifest.preset, device=device, runs=runs, studies=studies, **asked).plan.data
+    if manifest.data and data != manifest.data:
+        was, now = " and ".join(manifest.data), " and ".join(data) or "no data set"
+        raise UserError(f"run {first.id} of {name} read {was}, and here it would read {now}; see $ASSAY_DATA")
     second = _run(
         study,
         manifest.preset,
-        seeds=manifest.seeds,
-        first_seed=first_seed,
-        set=manifest.set,
-        arms=manifest.asked_arms,
-        point=manifest.point,
+        **asked,
         device=device,
         jobs=jobs,
         backend=backend,

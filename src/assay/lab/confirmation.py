@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .findings import Finding
 
 if TYPE_CHECKING:
+    from .manifest import Manifest
     from .stored import Run
 
 FIRST_SEED = 1000
@@ -98,15 +99,16 @@ def fresh_run(run: Run, others: Iterable[Run]) -> Run | None:
     manifest, mine = run.manifest, _seeds(run)
     for other in sorted(others, key=lambda each: each.id, reverse=True):
         theirs = other.manifest
-        same = (theirs.preset, theirs.set, theirs.point, theirs.asked_arms) == (
-            manifest.preset,
-            manifest.set,
-            manifest.point,
-            manifest.asked_arms,
-        )
-        if same and theirs.status == "complete" and theirs.code == manifest.code and not mine & _seeds(other):
+        same = _asked(theirs) == _asked(manifest) and theirs.code == manifest.code
+        if same and theirs.status == "complete" and not mine & _seeds(other):
             return other
     return None
+
+
+def _asked(manifest: Manifest) -> tuple[object, ...]:
+    """What two runs must have in common apart from seeds. The parameters say on which data: what the preset leaves to
+    the machine is settled there."""
+    return manifest.preset, manifest.set, manifest.params, manifest.point, manifest.asked_arms
 
 
 def confirmed(found: Iterable[Finding], fresh: Iterable[Finding]) -> list[Finding]:

@@ -147,8 +147,8 @@ class Run:
             for other in self._others()
             if other.id < self.id
             and other.manifest.status == "complete"
-            and (other.manifest.preset, other.manifest.set, other.manifest.first_seed)
-            == (mine.preset, mine.set, mine.first_seed)
+            and (other.manifest.preset, other.manifest.params, other.manifest.first_seed)
+            == (mine.preset, mine.params, mine.first_seed)
         ]
         return 1 + len({seeds for seeds in earlier if seeds < mine.seeds_used})
 
