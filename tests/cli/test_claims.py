@@ -58,8 +58,8 @@ def test_the_rest_is_one_line_of_counts():
 
 def test_a_headline_says_what_was_measured_and_whether_it_stood():
     text = printed()
-    assert "0.75 [0.7, 0.8] (8 seeds); C1 ≥ 0.5; margin 5.0; confirmed" in text
-    assert "C3 ≥ 0.5; margin 5.0; not confirmed" in text
+    assert "0.75 [0.7, 0.8] (8 seeds); confirmed; C1 ≥ 0.5; margin 5.0" in text
+    assert "not confirmed; C3 ≥ 0.5; margin 5.0" in text
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,4 @@ def test_confirm_runs_on_fresh_seeds_and_says_what_stands(assay, tmp_path):
     rows = json.loads(assay("confirm", "coin", "--first-seed", "50", "--json", *where)[1])
     assert [row["id"] for row in rows] == ["C1", "N1"]
     assert {"verdict", "fresh_verdict", "confirmed"} <= set(rows[0])
+    assert "newer run" not in assay("claims", "coin", *where)[2], "a confirmation is part of what the run says"

@@ -175,7 +175,7 @@ def _stored_runs(
         run, newer = api.newest_run(name, preset=preset, run=run_id, runs=folder, studies=outside)
         if newer is not None and newer.manifest.whole and newer.manifest.status == "complete":
             say(f"{name} has a newer run of the preset {newer.manifest.preset}: --preset {newer.manifest.preset}")
-        elif newer is not None:
+        elif newer is not None and newer.id != (fresh.id if (fresh := run.fresh) else ""):
             what = newer.manifest.request_words or newer.manifest.status
             say(f"{name} has a newer run that is not the whole preset ({what}): --run {newer.id}")
         elif run_id is None and not (run.manifest.whole and run.manifest.status == "complete"):

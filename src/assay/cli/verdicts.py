@@ -64,7 +64,7 @@ def _headline(console: Console, finding: Finding) -> None:
     console.print(mark + Text(lines[0]))
     for line in lines[1:]:
         console.print(f"  {line}", markup=False, highlight=False)
-    told = [_measured(judgement), _criterion(judgement), judgement.decided_by, _confirmed(finding)]
+    told = [_measured(judgement), _confirmed(finding), _criterion(judgement), judgement.decided_by]
     _fitting(console, [part for part in told if part])
 
 

@@ -136,6 +136,7 @@ def pooled_descent_fails(m: Measurements[Params]) -> Judgement:
     source="Theorem 4.5, at the number of tasks and noise energy of C5a",
     setting="two-tasks",
     when=POOLED_FAILS,
+    headline=True,
 )
 def split_succeeds_on_two(m: Measurements[Params]) -> Judgement:
     return ours(m, "test_accuracy", TV, "two-tasks").above(0.95)

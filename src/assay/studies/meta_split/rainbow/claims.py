@@ -26,7 +26,7 @@ def _gap(m: Measurements[Params], variant: str = "huberized") -> Values:
 
 @part.claims_over(
     {
-        "C8a": {"variant": "huberized", "table": "Table 1", "words": "five inner steps", "headline": True},
+        "C8a": {"variant": "huberized", "table": "Table 1", "words": "five inner steps"},
         "C8b": {"variant": "relu", "table": "Table 1", "words": "ReLU"},
         "C8c": {"variant": "one step", "table": "Table 2", "words": "one inner step"},
     },
