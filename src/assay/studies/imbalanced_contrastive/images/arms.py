@@ -85,7 +85,7 @@ part = lab.Part(
             image_test=4_000,
             image_largest=300,
             image_probe=100,
-            fewer={"images": 3, "image-tuning": 3},
+            fewer={"image-tuning": 3},
         ),
         "paper": lab.PartPreset(
             images="cifar10",
