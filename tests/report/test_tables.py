@@ -31,6 +31,22 @@ def test_headlines_say_what_stood_and_which_run_they_are_of(tmp_path):
     assert "(Preset `laptop` on digits, 8 seeds, cpu.)" in made
 
 
+def test_a_run_on_other_data_stands_beside_with_what_moved(tmp_path):
+    (tmp_path / "results").mkdir()
+    undecided = CLAIM | {"id": "C1b", "verdict": "undecided"}
+    absent = CLAIM | {"id": "C1c", "verdict": "not run", "estimate": None}
+    first = SUMMARY | {"claims": [CLAIM, CLAIM | {"id": "C1b"}, CLAIM | {"id": "C1c"}]}
+    second = SUMMARY | {"data": ["mnist"], "claims": [CLAIM, undecided, absent]}
+    for name, summary in (("a", first), ("b", second)):
+        (tmp_path / "results" / f"{name}.json").write_text(json.dumps(summary))
+    made = refresh("<!-- beside: results/a.json results/b.json -->\n<!-- end -->\n", tmp_path)
+    assert "| claim | | digits | mnist |" in made
+    assert "| C1b | Heads and tails are equally likely. | holds 0.5 | undecided 0.5 |" in made
+    assert "On mnist 1 of 2 verdicts are those above. (Preset `laptop` on mnist, 8 seeds, cpu.)" in made
+    assert "C1c" not in made
+    assert refresh(made, tmp_path) == made
+
+
 def test_a_benchmark_has_all_columns_or_those_named(tmp_path):
     (tmp_path / "bench.json").write_text(json.dumps(RESULT))
     page = "<!-- bench: bench.json -->\nold\n<!-- end -->\n<!-- bench: bench.json only GiB,speed_up -->\n<!-- end -->\n"

@@ -5,8 +5,9 @@ A page asks for a table with a pair of comments, and everything between them is 
     <!-- claims: results/feature-emergence.laptop.json -->
     <!-- end -->
 
-``headlines`` in place of ``claims`` takes the headline claims in fewer columns, with a line on the others. With
-``only a,b`` after the file a table has these claims, or these columns of a benchmark (``_`` for a space).
+``headlines`` in place of ``claims`` takes the headline claims in fewer columns, with a line on the others; ``beside``
+names two files and lists the claims that came out differently in the second. With ``only a,b`` after the file a table
+has these claims, or these columns of a benchmark (``_`` for a space).
 """
 
 from __future__ import annotations
@@ -20,17 +21,21 @@ from typing import Any
 
 VERDICTS = ("holds", "fails", "undecided", "not run")
 
-_BLOCK = re.compile(r"(<!-- (claims|headlines|bench): (\S+?)(?: only (\S+))? -->\n).*?(<!-- end -->)", re.S)
+_BLOCK = re.compile(
+    r"(<!-- (claims|headlines|bench|beside): (\S+?)(?: (results\S+))?(?: only (\S+))? -->\n).*?(<!-- end -->)", re.S
+)
 
 
 def refresh(text: str, root: Path) -> str:
     """The page with every table made anew from the files it names, relative to ``root``."""
 
     def fill(match: re.Match[str]) -> str:
-        start, kind, path, only, end = match.groups()
+        start, kind, path, other, only, end = match.groups()
         data = json.loads((root / path).read_text())
         if kind == "headlines":
             return start + headlines_table(data) + end
+        if kind == "beside":
+            return start + beside_table(data, json.loads((root / other).read_text())) + end
         return start + (claims_table(data, only) if kind == "claims" else bench_table(data, only)) + end
 
     return _BLOCK.sub(fill, text)
@@ -69,9 +74,37 @@ def headlines_table(summary: dict[str, Any]) -> str:
     return "\n".join(rows) + f"\n\n{others.total()} more claims: {counts}.{fresh} {_run(summary)}\n"
 
 
+def beside_table(first: dict[str, Any], second: dict[str, Any]) -> str:
+    """The claims that two runs both looked at and judged differently, with a line on how many they agree on."""
+    again = {claim["id"]: claim for claim in second["claims"]}
+    both = [
+        (claim, again[claim["id"]])
+        for claim in first["claims"]
+        if claim["id"] in again and "not run" not in (claim["verdict"], again[claim["id"]]["verdict"])
+    ]
+    moved = [(a, b) for a, b in both if a["verdict"] != b["verdict"]]
+    agree = f"{len(both) - len(moved)} of {len(both)} verdicts are those above."
+    rows = [f"| claim | | {_data(first)} | {_data(second)} |", "|" + " --- |" * 4]
+    rows += [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in (a["id"], a["statement"], _told(a), _told(b))) + " |"
+        for a, b in moved
+    ]
+    table = "\n".join(rows) + "\n\n" if moved else ""
+    return f"{table}On {_data(second)} {agree} {_run(second)}\n"
+
+
+def _told(claim: dict[str, Any]) -> str:
+    estimate = "" if claim["estimate"] is None else f" {claim['estimate']:.3g}"
+    return f"{claim['verdict']}{estimate}"
+
+
+def _data(summary: dict[str, Any]) -> str:
+    return " and ".join(summary["data"])
+
+
 def _run(summary: dict[str, Any]) -> str:
     """Which run the numbers are of: preset, data, seeds."""
-    on = f" on {' and '.join(summary['data'])}" if summary.get("data") else ""
+    on = f" on {_data(summary)}" if summary.get("data") else ""
     return f"(Preset `{summary['preset']}`{on}, {summary['seeds']} seeds, {summary['device']}.)"
 
 
