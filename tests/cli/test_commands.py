@@ -227,7 +227,7 @@ def test_claims_of_a_damaged_manifest(assay, runs):
 
 
 def test_bad_input_in_a_process_of_its_own(tmp_path):
-    command = [sys.executable, "-m", "assay.cli", "run", "nosuch", "--runs", str(tmp_path / "runs")]
+    command = [sys.executable, "-m", "assay", "run", "nosuch", "--runs", str(tmp_path / "runs")]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("assay: unknown study 'nosuch'")

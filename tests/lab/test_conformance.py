@@ -17,7 +17,7 @@ import pytest
 from assay.lab import Claim, Every, Measurements, NotMeasured, Params, Values, combine, discovery, results
 from assay.lab.agreement import disagreements
 from assay.lab.backends import one_thread
-from assay.lab.checking import _leaning
+from assay.lab.checking import unquotable
 from assay.lab.execute import measure
 from assay.lab.planning import Request, make_plan
 from assay.lab.study import PRESETS
@@ -117,7 +117,7 @@ def test_claims_have_identifier_statement_source_and_a_control(name):
 @every_study
 def test_headlines_tell_the_story_in_sentences_that_can_be_quoted(name):
     study = STUDIES[name]
-    assert [str(problem) for problem in _leaning(study)] == []
+    assert [str(problem) for problem in unquotable(study)] == []
     if len(study.claims) >= 10:
         assert 5 <= sum(claim.headline for claim in study.claims.values()) <= 9
 

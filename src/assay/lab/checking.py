@@ -73,7 +73,7 @@ def check(
             say(f"{unit.label}")
             problems += _of_unit(found, unit, measured)
     problems += _of_claims_and_figures(found, measured, plan.request)
-    problems += [*_leaning(found), *_unread(found)]
+    problems += [*unquotable(found), *_unread(found)]
     return sorted(_grouped(problems), key=lambda problem: (problem.file, problem.line))
 
 
@@ -196,7 +196,8 @@ def _of_claims_and_figures(study: Study, measured: list[tuple[Unit, Recorder]], 
             yield Problem(kind, f"'{exhibit.name}': {name}{error}", *_position(error, _place(exhibit.make)))
 
 
-def _leaning(study: Study) -> Iterator[Problem]:
+def unquotable(study: Study) -> Iterator[Problem]:
+    """Statements that are no whole sentence, or that lean on the row above."""
     for claim in study.ordered_claims():
         leaning = _LEANING.match(claim.statement.strip())
         if not leaning and not _is_sentence(claim.statement):
