@@ -33,7 +33,7 @@ def easy_at_t0(m: Measurements[Params], *, setting: str) -> Judgement:
 
 
 @part.claims_over(
-    {"C3b": EXACT, "C3k": {**RANDOM, "headline": True}},
+    {"C3b": {**EXACT, "headline": True}, "C3k": RANDOM},
     statement="Trained on subclass labels and read out by the maximum, a network gets hard samples right early in "
     "training (at T0; {law}).",
     source=_THEOREMS,

@@ -33,7 +33,6 @@ def rule(m: Measurements[Params]) -> Judgement:
     "does.",
     source=f"{_RULE}; k next to k*, where both outcomes occur; the better of always and never is chosen per k and seed",
     when=AROUND,
-    headline=True,
 )
 def rule_against_constant(m: Measurements[Params]) -> Judgement:
     gain = _around(m, "rule_agreement") - _around(m, "constant_agreement")
@@ -70,6 +69,7 @@ def _crossing(curve: pl.DataFrame) -> float:
     source="Derived from Lemmas E.2, E.4, E.5 and E.8: the rule for single samples, its responses from the numbers of "
     "neurons that fire at the start",
     when=AROUND,
+    headline=True,
 )
 def crosses_where_foretold(m: Measurements[Params]) -> Judgement:
     ratio = (crossing(m) / crossing(m, "foretold_error")).named("crossing/foretold from the start")
@@ -110,6 +110,7 @@ def strong_noise(m: Measurements[Params]) -> Judgement:
     "With far fewer subclasses than k*, a network trained on superclass labels gets the hard samples right.",
     source="control; the smallest k of the sweep",
     when={"a sweep that starts below k*/2": lambda p: 2 * p.sweep[0] <= p.sweep_critical},
+    headline=True,
 )
 def below_critical(m: Measurements[Params]) -> Judgement:
     return m.final("hard_error", arm="sweep", k=m.params.sweep[0]).at_most(0.05)

@@ -35,7 +35,6 @@ def at_grain(m: Measurements[Params], clusters: int, scheme: str = "clusters per
     "C9a",
     "On the configured image set, pretraining on the ten classes beats retraining on the two superclasses.",
     source=_FIGURE5,
-    headline=True,
 )
 def classes(m: Measurements[Params]) -> Judgement:
     return (plain(m, "coarse") - plain(m, "classes")).named("error, retraining − ten classes").above(0)

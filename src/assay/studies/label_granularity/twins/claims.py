@@ -46,7 +46,6 @@ def split(m: Measurements[Params]) -> Judgement:
     "not help.",
     source="control for C3",
     when=ABOVE,
-    headline=True,
 )
 def random_classes(m: Measurements[Params]) -> Judgement:
     return m.final("hard_error", arm="twins", labels="random anew").at_least(0.4)
