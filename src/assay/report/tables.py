@@ -6,7 +6,7 @@ A page asks for a table with a pair of comments, and everything between them is 
     <!-- end -->
 
 ``headlines`` in place of ``claims`` takes the headline claims in fewer columns, with a line on the others; ``beside``
-names two files and lists the claims that came out differently in the second. With ``only a,b`` after the file a table
+names two files and says which claims came out differently in the second. With ``only a,b`` after the file a table
 has these claims, or these columns of a benchmark (``_`` for a space).
 """
 
@@ -35,7 +35,7 @@ def refresh(text: str, root: Path) -> str:
         if kind == "headlines":
             return start + headlines_table(data) + end
         if kind == "beside":
-            return start + beside_table(data, json.loads((root / other).read_text())) + end
+            return start + beside_words(data, json.loads((root / other).read_text())) + end
         return start + (claims_table(data, only) if kind == "claims" else bench_table(data, only)) + end
 
     return _BLOCK.sub(fill, text)
@@ -74,8 +74,8 @@ def headlines_table(summary: dict[str, Any]) -> str:
     return "\n".join(rows) + f"\n\n{others.total()} more claims: {counts}.{fresh} {_run(summary)}\n"
 
 
-def beside_table(first: dict[str, Any], second: dict[str, Any]) -> str:
-    """The claims that two runs both looked at and judged differently, with a line on how many they agree on."""
+def beside_words(first: dict[str, Any], second: dict[str, Any]) -> str:
+    """How many verdicts two runs agree on among the claims that both looked at, and which they do not."""
     again = {claim["id"]: claim for claim in second["claims"]}
     both = [
         (claim, again[claim["id"]])
@@ -83,19 +83,9 @@ def beside_table(first: dict[str, Any], second: dict[str, Any]) -> str:
         if claim["id"] in again and "not run" not in (claim["verdict"], again[claim["id"]]["verdict"])
     ]
     moved = [(a, b) for a, b in both if a["verdict"] != b["verdict"]]
-    agree = f"{len(both) - len(moved)} of {len(both)} verdicts are those above."
-    rows = [f"| claim | | {_data(first)} | {_data(second)} |", "|" + " --- |" * 4]
-    rows += [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in (a["id"], a["statement"], _told(a), _told(b))) + " |"
-        for a, b in moved
-    ]
-    table = "\n".join(rows) + "\n\n" if moved else ""
-    return f"{table}On {_data(second)} {agree} {_run(second)}\n"
-
-
-def _told(claim: dict[str, Any]) -> str:
-    estimate = "" if claim["estimate"] is None else f" {claim['estimate']:.3g}"
-    return f"{claim['verdict']}{estimate}"
+    others = "; ".join(f"{a['id']} {a['verdict']} → {b['verdict']} ({b['estimate']:.3g})" for a, b in moved)
+    agree = f"{len(both) - len(moved)} of {len(both)} verdicts are the same{'. The others: ' if moved else ''}{others}."
+    return f"On {_data(second)} in place of {_data(first)} {agree} {_run(second)}\n"
 
 
 def _data(summary: dict[str, Any]) -> str:
