@@ -46,6 +46,7 @@ MORE = {"printed", "paper", "reason", "method", "decided_by", "met", "needed", "
 VERDICTS = ("holds", "fails", "undecided", "not run")
 
 every_study = pytest.mark.parametrize("name", CHECKED)
+of_the_package = pytest.mark.parametrize("name", [name for name in STUDIES if name in discovery.studies()])
 every_arm = pytest.mark.parametrize(
     ("name", "arm"), [pytest.param(name, arm, id=f"{name}-{arm}") for name in STUDIES for arm in STUDIES[name].arms]
 )
@@ -120,6 +121,14 @@ def test_headlines_tell_the_story_in_sentences_that_can_be_quoted(name):
     assert [str(problem) for problem in unquotable(study)] == []
     if len(study.claims) >= 10:
         assert 5 <= sum(claim.headline for claim in study.claims.values()) <= 9
+
+
+@of_the_package
+def test_every_headline_is_to_be_seen_in_a_figure_or_table(name):
+    """A report has something to put beside each headline, and a search for its identifier finds it."""
+    study = STUDIES[name]
+    seen = {shown for each in (*study.figures.values(), *study.tables.values()) for shown in each.shows}
+    assert [claim.id for claim in study.claims.values() if claim.headline and claim.id not in seen] == []
 
 
 @every_study
@@ -220,7 +229,7 @@ def runs_by_default(study, arm: str) -> bool:
     return (not study.arms[arm].optional or arm in preset.arms) and arm not in preset.skip
 
 
-@pytest.mark.parametrize("name", [name for name in STUDIES if name in discovery.studies()])
+@of_the_package
 def test_a_study_of_the_package_has_a_page(name):
     page = DOCS / f"{name.replace('-', '_')}.md"
     if not page.exists():
