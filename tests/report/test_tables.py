@@ -46,6 +46,15 @@ def test_a_run_on_other_data_stands_beside_with_what_moved(tmp_path):
     assert refresh(made, tmp_path) == made
 
 
+def test_a_scoreboard_has_a_row_per_study(tmp_path):
+    claims = [CLAIM | {"headline": True, "confirmed": True}, CLAIM | {"verdict": "fails", "confirmed": False}, CLAIM]
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.laptop.json").write_text(json.dumps(SUMMARY | {"study": name, "claims": claims}))
+    made = refresh("<!-- scoreboard: *.laptop.json -->\n<!-- end -->\n", tmp_path)
+    rows = [line for line in made.splitlines() if line.startswith(("| a", "| b"))]
+    assert rows == [f"| {name} | 1 holds | 3: 2 holds, 1 fails | 1 of 2 |" for name in ("a", "b")]
+
+
 def test_a_benchmark_has_all_columns_or_those_named(tmp_path):
     (tmp_path / "bench.json").write_text(json.dumps(RESULT))
     page = "<!-- bench: bench.json -->\nold\n<!-- end -->\n<!-- bench: bench.json only GiB,speed_up -->\n<!-- end -->\n"

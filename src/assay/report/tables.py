@@ -6,8 +6,8 @@ A page asks for a table with a pair of comments, and everything between them is 
     <!-- end -->
 
 ``headlines`` in place of ``claims`` takes the headline claims in fewer columns, with a line on the others; ``beside``
-names two files and says which claims came out differently in the second. With ``only a,b`` after the file a table
-has these claims, or these columns of a benchmark (``_`` for a space).
+names two files and says which claims came out differently in the second; ``scoreboard`` names several and gives a row
+to each. With ``only a,b`` after the file a table has these claims, or these columns of a benchmark (``_`` for a space).
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 VERDICTS = ("holds", "fails", "undecided", "not run")
 
 _BLOCK = re.compile(
-    r"(<!-- (claims|headlines|bench|beside): (\S+?)(?: (results\S+))?(?: only (\S+))? -->\n).*?(<!-- end -->)", re.S
+    r"(<!-- (claims|headlines|bench|beside|scoreboard): (\S+?)(?: (results\S+))?(?: only (\S+))? -->\n).*?(<!-- end -->)",
+    re.S,
 )
 
 
@@ -31,6 +33,9 @@ def refresh(text: str, root: Path) -> str:
 
     def fill(match: re.Match[str]) -> str:
         start, kind, path, other, only, end = match.groups()
+        if kind == "scoreboard":
+            found = [json.loads(each.read_text()) for each in sorted(root.glob(path))]
+            return start + scoreboard(found) + end
         data = json.loads((root / path).read_text())
         if kind == "headlines":
             return start + headlines_table(data) + end
@@ -67,11 +72,10 @@ def headlines_table(summary: dict[str, Any]) -> str:
         cells = [claim["id"], claim["statement"], f"**{claim['verdict']}**{stood}", measured]
         cells.append(claim["criterion"] or claim.get("reason", ""))
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    others = Counter(claim["verdict"] for claim in summary["claims"] if not claim.get("headline"))
-    counts = ", ".join(f"{others[verdict]} {verdict}" for verdict in VERDICTS if others[verdict])
+    others = [claim for claim in summary["claims"] if not claim.get("headline")]
     lost = sum(claim.get("confirmed") is False for claim in summary["claims"])
     fresh = f" {lost} of all did not stand on seeds {summary['confirmed_on']}." if "confirmed_on" in summary else ""
-    return "\n".join(rows) + f"\n\n{others.total()} more claims: {counts}.{fresh} {_run(summary)}\n"
+    return "\n".join(rows) + f"\n\n{len(others)} more claims: {_counts(others)}.{fresh} {_run(summary)}\n"
 
 
 def beside_words(first: dict[str, Any], second: dict[str, Any]) -> str:
@@ -96,6 +100,27 @@ def _run(summary: dict[str, Any]) -> str:
     """Which run the numbers are of: preset, data, seeds."""
     on = f" on {_data(summary)}" if summary.get("data") else ""
     return f"(Preset `{summary['preset']}`{on}, {summary['seeds']} seeds, {summary['device']}.)"
+
+
+def scoreboard(summaries: list[dict[str, Any]]) -> str:
+    """A row per study: how its headlines and all its claims came out, and how many verdicts stood on fresh seeds."""
+    rows = ["| study | headlines | claims | stood on fresh seeds |", "|" + " --- |" * 4]
+    for summary in summaries:
+        claims = summary["claims"]
+        again = [claim["confirmed"] for claim in claims if claim.get("confirmed") is not None]
+        cells = [
+            summary["study"],
+            _counts(claim for claim in claims if claim.get("headline")),
+            f"{len(claims)}: {_counts(claims)}",
+            f"{sum(again)} of {len(again)}" if again else "",
+        ]
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _counts(claims: Iterable[dict[str, Any]]) -> str:
+    found = Counter(claim["verdict"] for claim in claims)
+    return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS if found[verdict])
 
 
 def bench_table(result: dict[str, Any], only: str | None = None) -> str:
