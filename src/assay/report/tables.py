@@ -23,7 +23,8 @@ from typing import Any
 VERDICTS = ("holds", "fails", "undecided", "not run")
 
 _BLOCK = re.compile(
-    r"(<!-- (claims|headlines|bench|beside|scoreboard): (\S+?)(?: (results\S+))?(?: only (\S+))? -->\n).*?(<!-- end -->)",
+    r"(<!-- (claims|headlines|bench|beside|scoreboard): (\S+?)(?: (results\S+))?(?: only (\S+))? -->\n)"
+    r".*?(<!-- end -->)",
     re.S,
 )
 
