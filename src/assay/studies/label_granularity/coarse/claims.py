@@ -187,7 +187,7 @@ def slope_over_constant(m: Measurements[Params], counted: str, setting: str = "e
 
 @part.claims_over(
     {
-        "C8a": EXACT,
+        "C8a": {**EXACT, "headline": True},
         "C8e": RANDOM,
         "C8c": {"setting": "jitter", "law": "exact patch counts, jittered strengths"},
     },

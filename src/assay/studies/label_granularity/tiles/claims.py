@@ -32,7 +32,6 @@ def coarse_hard(m: Measurements[Params]) -> Judgement:
     "C2g",
     "On grids of real image tiles, subclass labels make fewer errors on hard samples than superclass labels.",
     source=_TILES,
-    headline=True,
 )
 def compared(m: Measurements[Params]) -> Judgement:
     coarse, fine = (m.final("hard_error", arm="tiles", labels=who) for who in ("coarse", "fine"))
