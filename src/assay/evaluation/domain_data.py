@@ -22,22 +22,24 @@ class Samples:
     def __init__(self, name: str, domain: Any) -> None:
         self.name = name
         self.dataset: Any = None
-        inputs: Any = getattr(domain, "images", None)
-        labels: Any = next((found for word in ("labels", "targets") if (found := _of(domain, word)) is not None), None)
+        self.inputs: Inputs = None
         if isinstance(domain, tuple) and len(domain) == 2:
             inputs, labels = domain
-        elif inputs is None and labels is not None and hasattr(domain, "__getitem__"):
-            self.dataset = domain
-        if labels is None or (inputs is None and self.dataset is None):
-            kind = type(domain).__name__
-            raise ValueError(f"the domain {name!r} must be images with labels, not {kind}")
+        else:
+            inputs = getattr(domain, "images", None)
+            labels = getattr(domain, "labels", getattr(domain, "targets", None))
+            if labels is None or not hasattr(domain, "__len__"):
+                raise ValueError(f"the domain {name!r} must be inputs with labels, not {type(domain).__name__}")
         self.labels = torch.as_tensor(labels).long()
-        self.inputs: Inputs = None
-        if self.dataset is None:
-            whole = isinstance(inputs, Mapping)
-            self.inputs = {k: torch.as_tensor(v) for k, v in inputs.items()} if whole else torch.as_tensor(inputs)
-        sizes = {len(each) for each in (self.inputs.values() if isinstance(self.inputs, dict) else [self.inputs])}
-        if self.labels.ndim != 1 or not len(self.labels) or (self.dataset is None and sizes != {len(self.labels)}):
+        if inputs is None:
+            self.dataset, sizes = domain, {len(domain)}
+        elif isinstance(inputs, Mapping):
+            self.inputs = {key: torch.as_tensor(each) for key, each in inputs.items()}
+            sizes = {len(each) for each in self.inputs.values()}
+        else:
+            self.inputs = torch.as_tensor(inputs)
+            sizes = {len(self.inputs)}
+        if self.labels.ndim != 1 or not len(self.labels) or sizes != {len(self.labels)}:
             raise ValueError(f"the domain {name!r} must have one label for every input, and at least one of them")
         if self.labels.min() < 0:
             raise ValueError(f"the labels of the domain {name!r} must be classes from 0 on")
@@ -53,8 +55,10 @@ class Samples:
                 yield inputs, torch.as_tensor(labels).long()
             return
         for numbers in chosen:
-            picked = {k: v[numbers] for k, v in self.inputs.items()} if isinstance(self.inputs, dict) else None
-            yield (self.inputs[numbers] if picked is None else picked), self.labels[numbers]
+            if isinstance(self.inputs, dict):
+                yield {key: each[numbers] for key, each in self.inputs.items()}, self.labels[numbers]
+            else:
+                yield self.inputs[numbers], self.labels[numbers]
 
     def split(self, holdout: float, seed: int) -> tuple[Tensor, Tensor]:
         """Numbers for training and for validation, the share ``holdout`` drawn by the seed."""
@@ -90,7 +94,3 @@ def moved(batch: Batch, device: torch.device) -> Batch:
     if isinstance(inputs, Mapping):
         return {key: each.to(device) for key, each in inputs.items()}, labels.to(device)
     return inputs.to(device), labels.to(device)
-
-
-def _of(domain: Any, word: str) -> Any:
-    return None if isinstance(domain, (tuple, Mapping)) else getattr(domain, word, None)

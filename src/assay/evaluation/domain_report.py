@@ -145,5 +145,5 @@ def bootstrap(values: Sequence[float] | np.ndarray, level: float) -> tuple[float
         )
     else:
         means = np.random.default_rng(0).choice(found, (10_000, len(found))).mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
     return float(low), float(high)

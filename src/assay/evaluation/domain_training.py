@@ -56,7 +56,7 @@ class Algorithm:
         for name, (low, high) in self.search.items():
             if not (math.isfinite(high) and 0 < low <= high):
                 raise ValueError(f"{self.name}: the range of {name} must be positive and rise, not ({low}, {high})")
-            self.with_settings({name: low})
+            self._check_setting(name)
 
     def drawn(self, seed: int, trial: int) -> dict[str, float]:
         """The settings of a trial; the same name has the same place in its range whichever algorithm asks."""
@@ -72,13 +72,17 @@ class Algorithm:
         """The algorithm with some of its settings replaced."""
         changed = self
         for name, value in settings.items():
+            self._check_setting(name)
             part, _, inner = name.partition(".")
-            held: Any = getattr(changed, part, None)
-            if (inner and (held is None or not hasattr(held, inner))) or (not inner and not isinstance(held, float)):
-                raise ValueError(f"{self.name} has no setting {name!r} to search")
-            new: dict[str, Any] = {part: replace(held, **{inner: value}) if inner else value}
+            new: dict[str, Any] = {part: replace(getattr(changed, part), **{inner: value}) if inner else value}
             changed = replace(changed, **new)
         return changed
+
+    def _check_setting(self, name: str) -> None:
+        part, _, inner = name.partition(".")
+        held: Any = getattr(self, part, None)
+        if (inner and (held is None or not hasattr(held, inner))) or (not inner and not isinstance(held, float)):
+            raise ValueError(f"{self.name} has no setting {name!r} to search")
 
 
 def train(

@@ -116,7 +116,7 @@ class SWAD:
 
     def check(self, loss: float | Tensor) -> bool:
         """Close the segment with the validation loss of the model as it is now. True when the valley has ended."""
-        value = float(loss)
+        value = float(loss.detach()) if isinstance(loss, Tensor) else float(loss)
         number("the validation loss", value, least=0)
         if self.done:
             return True
