@@ -17,7 +17,7 @@ def test_a_row_per_network_and_solver(monkeypatch):
     assert [(row["network"], row["solver"]) for row in result["rows"]] == [
         (name, solver) for name in ("two layers", "ResNet-50") for solver in ("svd", "gram")
     ]
-    assert all(row["with / without"] > 0 for row in result["rows"])
+    assert all(row["penalty / step"] > 0 for row in result["rows"])
 
 
 def test_the_penalised_step_penalises_and_leaves_no_hook():

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from assay._reports import Report, altair, lines
+from assay._reports import Report, altair, lines, plain
 
 from .domain_checks import Check
 
@@ -67,9 +67,8 @@ class DomainReport(Report):
         """The accuracy of every seed on a target, or over all of them: (seeds,)."""
         if algorithm not in self.algorithms or target not in (*self.targets, AVERAGE):
             raise ValueError(f"there is no outcome of {algorithm!r} on {target!r}")
-        chosen = self.targets if target == AVERAGE else (target,)
         found = {(each.target, each.seed): each.accuracy for each in self.outcomes if each.algorithm == algorithm}
-        return np.asarray([np.mean([found[each, seed] for each in chosen]) for seed in self.seeds])
+        return np.asarray([np.mean([found[each, seed] for each in self._within(target)]) for seed in self.seeds])
 
     def gains(self, baseline: str, *, level: float = 0.9) -> list[dict[str, Any]]:
         """Differences to a baseline, paired by seed, with a bootstrap interval over seeds (none for a single one).
@@ -83,7 +82,8 @@ class DomainReport(Report):
                 continue
             apart = self.values(algorithm, target) - self.values(baseline, target)
             low, high = bootstrap(apart, level)
-            curve = None if target == AVERAGE else self._above_curve(algorithm, baseline, target)
+            beyond = [self._above_curve(algorithm, baseline, each) for each in self._within(target)]
+            known = [each for each in beyond if each is not None]
             rows.append(
                 {
                     "algorithm": algorithm,
@@ -91,10 +91,13 @@ class DomainReport(Report):
                     "gain": float(apart.mean()),
                     "low": low,
                     "high": high,
-                    "above_curve": curve,
+                    "above_curve": float(np.mean(known)) if len(known) == len(beyond) else None,
                 }
             )
         return rows
+
+    def _within(self, target: str) -> tuple[str, ...]:
+        return self.targets if target == AVERAGE else (target,)
 
     def _above_curve(self, algorithm: str, baseline: str, target: str) -> float | None:
         found = {(each.algorithm, each.seed): each for each in self.outcomes if each.target == target}
@@ -121,14 +124,11 @@ class DomainReport(Report):
             rows = [{"target": t, "accuracy": self.table()[0][t]} for t in (*self.targets, AVERAGE)]
             chart = alt.Chart(alt.Data(values=rows)).mark_bar()
             return chart.encode(x=alt.X("accuracy:Q"), y=alt.Y("target:N", sort=None, title=None))
-        rows = [
-            {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-            for row in self.gains(first)
-        ]
+        rows = [{**plain(row), "zero": 0} for row in self.gains(first)]
         base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("target:N", sort=None, title=None))
         points = base.mark_point(filled=True, size=70).encode(x=alt.X("gain:Q", title=f"gain over {first}"))
         bars = base.mark_rule().encode(x="low:Q", x2="high:Q")
-        zero = base.mark_rule(strokeDash=[4, 4], color="grey").encode(x=alt.datum(0))
+        zero = base.mark_rule(strokeDash=[4, 4], color="grey").encode(x="zero:Q")
         return (
             alt.layer(zero, bars, points).properties(width=360).facet(row=alt.Row("algorithm:N", sort=None, title=None))
         )
