@@ -77,10 +77,13 @@ def test_the_protocol_on_a_folder_of_images(folder):
         Algorithm("ERM-NU", **rate, penalty=nuclear),
         Algorithm("Mixup-NU", **rate, mixup=Mixup(0.2), penalty=nuclear),
         Algorithm("SWAD", **rate, averaging=lambda model: SWAD(model, converge=1)),
+        Algorithm(
+            "SWAD-NU", **rate, penalty=nuclear, layer="network.3", averaging=lambda model: SWAD(model, converge=1)
+        ),
     ]
     found = QUICK.run(folder, picture_network, algorithms, seeds=(0, 1), progress=False)
     assert found.targets == ("paint", "photo", "sketch")
-    assert len(found.outcomes) == 4 * 3 * 2
+    assert len(found.outcomes) == 5 * 3 * 2
     assert all(0.9 <= row["average"] <= 1 for row in found.table()), "light and dark are told apart anywhere"
     assert {each.trials for each in found.outcomes} == {1}
 

@@ -124,7 +124,17 @@ def test_the_hook_goes_also_after_an_exception():
     assert not any(module._forward_hooks_with_kwargs for module in model.modules())
     assert torch.equal(weights(model), before)
     assert attached._passes == []
-    assert copy.deepcopy(model) is not model  # nothing of it hangs on a graph
+
+
+def test_a_copy_of_the_model_is_not_watched():
+    model = network()
+    with NuclearNorm(warmup=0).attach(model) as attached:
+        model(INPUTS)
+        other = copy.deepcopy(model)
+        other(INPUTS)
+        assert len(attached._passes) == 1
+    with pytest.raises(RuntimeError, match="was removed"):
+        attached(torch.tensor(1.0))
 
 
 def test_what_cannot_be_penalised_is_refused():

@@ -189,3 +189,15 @@ def test_with_a_fixed_head_the_cheapest_features_have_rank_one(seed):
 
 def test_numpy_numbers_are_settings():
     assert NuclearNorm(lam=np.float64(0.1), warmup=np.int64(3)).warmup == 3
+
+
+def test_the_features_of_all_processes_are_gathered(tmp_path):
+    """A group of one process: what it gathers are its own."""
+    features = matrix(6, 4, 8).requires_grad_()
+    (alone,) = torch.autograd.grad(NuclearNorm(gather=True).value(features), features)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", world_size=1, rank=0)
+    try:
+        (gathered,) = torch.autograd.grad(NuclearNorm(gather=True).value(features), features)
+    finally:
+        torch.distributed.destroy_process_group()
+    torch.testing.assert_close(gathered, alone)

@@ -34,17 +34,18 @@ class Averager(Protocol):
 class Algorithm:
     """A way of training: by default the mean cross-entropy over all domains' batches, by Adam.
 
-    ``penalty`` is attached to the model and added to the loss (``NuclearNorm``); ``mixup`` mixes the joint batch
-    (``Mixup``); ``averaging(model)`` follows the weights (``SWAD``) and its average is what is judged. ``objective(
-    model, batches)`` replaces the cross-entropy, with one batch (inputs, labels) per training domain. ``search`` has
-    ranges (low, high), drawn on a logarithmic scale, for ``learning_rate``, ``weight_decay`` or a setting of a part, as
-    ``"penalty.lam"``; the first trial of a tuning is always the algorithm as it stands.
+    ``penalty`` is attached to the model, at ``layer`` or its head, and added to the loss (``NuclearNorm``); ``mixup``
+    mixes the joint batch (``Mixup``); ``averaging(model)`` follows the weights (``SWAD``) and its average is what is
+    judged. ``objective(model, batches)`` replaces the cross-entropy, with one batch (inputs, labels) per training
+    domain. ``search`` has ranges (low, high), drawn on a logarithmic scale, for ``learning_rate``, ``weight_decay`` or
+    a setting of a part, as ``"penalty.lam"``; the first trial of a tuning is always the algorithm as it stands.
     """
 
     name: str
     learning_rate: float = 5e-5
     weight_decay: float = 0.0
     penalty: Any = None
+    layer: str | None = None
     mixup: Any = None
     averaging: Callable[[nn.Module], Averager] | None = None
     objective: Objective | None = None
@@ -107,7 +108,8 @@ def train(
         look = Look(model, domains, others, numbers, course, device)
         decay, rate = algorithm.weight_decay, algorithm.learning_rate
         optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], rate, weight_decay=decay)
-        attached = stack.enter_context(algorithm.penalty.attach(model)) if algorithm.penalty is not None else None
+        penalty = algorithm.penalty
+        attached = stack.enter_context(penalty.attach(model, algorithm.layer)) if penalty is not None else None
         averager = algorithm.averaging(model) if algorithm.averaging is not None else None
         mixing, colours = stream(seed, "mixup"), stream(seed, "augmentation")
         checks: list[Check] = []

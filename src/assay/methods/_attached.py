@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -108,6 +109,7 @@ class AttachedPenalty:
         self.settings, self.model, self.at = settings, model, at
         self.layer, self._module = find_layer(model, layer)
         self.steps = 0
+        self.active = True
         self.accumulation = 1.0  # by which a model that is told of accumulated batches divides its own loss
         self._passes: list[Tensor] = []
         self._log: list[tuple[int, float, Tensor]] = []
@@ -116,6 +118,8 @@ class AttachedPenalty:
             self._handles.append(model.register_forward_hook(self._add_to_output, with_kwargs=True))
 
     def __call__(self, loss: Tensor) -> Tensor:
+        if not self.active:
+            raise RuntimeError("the penalty was removed from the model: attach it again")
         return self._added(loss, 1.0)
 
     def __enter__(self) -> AttachedPenalty:
@@ -129,6 +133,13 @@ class AttachedPenalty:
         for handle in self._handles:
             handle.remove()
         self._passes.clear()
+        self.active = False
+
+    def __deepcopy__(self, memo: Any) -> AttachedPenalty:
+        """A copy of the model carries copies of its hooks: these see nothing."""
+        idle = copy.copy(self)
+        idle.active, idle._passes, idle._log = False, [], []
+        return idle
 
     def forget(self) -> None:
         """Leave out the passes since the last call."""
@@ -158,9 +169,12 @@ class AttachedPenalty:
         share = lam * value / whole if lam and whole else 0.0
         return PenaltyRow(step, loss, value, lam * value, share, stable, feature, head, head * feature)
 
+    def _training(self) -> bool:
+        return self.active and self.model.training and torch.is_grad_enabled()
+
     def _see(self, _: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         # A pass that checkpointing repeats inside the backward pass was seen the first time.
-        if not (self.model.training and torch.is_grad_enabled()) or torch._C._current_graph_task_id() >= 0:
+        if not self._training() or torch._C._current_graph_task_id() >= 0:
             return
         if len(self._passes) == MOST_PASSES:
             self._passes.clear()
@@ -168,7 +182,7 @@ class AttachedPenalty:
         self._passes.append(as_matrix(features_in((*args, *kwargs.values()) if self.at == "input" else output)))
 
     def _added(self, loss: Tensor, divided: float) -> Tensor:
-        if not (self.model.training and torch.is_grad_enabled()):
+        if not self._training():
             return loss
         if not self._passes:
             raise RuntimeError(f"no pass in training mode reached {self.layer!r} since the penalty was last added")
@@ -200,7 +214,7 @@ class AttachedPenalty:
         return torch.stack([part.to(device=values.device, dtype=torch.float32) for part in each])
 
     def _add_to_output(self, _: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
-        if not (self.model.training and torch.is_grad_enabled()):
+        if not self._training():
             return output
         divided = self.accumulation if kwargs.get("num_items_in_batch") is not None else 1.0
         if isinstance(output, tuple) and output and isinstance(output[0], Tensor) and output[0].ndim == 0:

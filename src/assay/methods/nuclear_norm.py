@@ -132,10 +132,25 @@ def _normalised(values: Tensor, rows: int, normalize: Normalize, max_rank: int |
 
 
 def _gathered(features: Tensor) -> Tensor:
-    """The rows of all processes, with gradients to each of them; batches must be of one size."""
+    """The rows of all processes, in the order of their ranks; batches must be of one size."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return features
-    from torch.distributed.nn.functional import all_gather
+    rows: Tensor = _Gather.apply(features)  # type: ignore[no-untyped-call]
+    return rows
 
-    gathered: Any = all_gather(features.contiguous())  # type: ignore[no-untyped-call]
-    return torch.cat(list(gathered))
+
+class _Gather(torch.autograd.Function):
+    """Every process computes the same penalty: the gradients of all go back to each row's owner, and averaging over
+    processes, which follows, makes them those of one large batch."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor) -> Tensor:
+        parts = [torch.empty_like(features) for _ in range(torch.distributed.get_world_size())]
+        torch.distributed.all_gather(parts, features.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        gradient = gradient.contiguous()
+        torch.distributed.all_reduce(gradient)
+        return gradient.chunk(torch.distributed.get_world_size())[torch.distributed.get_rank()]
