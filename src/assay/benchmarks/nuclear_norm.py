@@ -30,7 +30,7 @@ class Plan:
     repeats: int = 9
 
 
-GPU, CPU = Plan(repeats=25), Plan(side=64, repeats=9)
+GPU, CPU = Plan(repeats=25), Plan(side=64, repeats=5)
 
 
 def run(device: str) -> dict[str, Any]:
