@@ -25,7 +25,7 @@ def followed(losses, steps=1, **options):
 
 
 def average(swad):
-    return float(swad.averaged().weight)
+    return float(swad.averaged().weight.detach())
 
 
 def test_the_valley_of_a_sequence_worked_by_hand():
