@@ -119,3 +119,24 @@ def test_a_file_that_is_no_image_is_named(shelf):
 def test_bad_arguments_are_refused(arguments):
     with pytest.raises(ValueError, match="must be at least 1, not 0"):
         load_domains("pacs", **arguments)
+
+
+def test_images_can_be_decoded_one_by_one(shelf, monkeypatch):
+    pets(shelf)
+    found = load_domains("pets", size=4, per_class=2)
+    kept = found["photo"]
+    seen = []
+    decoded = domains.decoded
+    monkeypatch.setattr(domains, "decoded", lambda source, name: seen.append(name) or decoded(source, name))
+    streamed = found.streams()["photo"]
+    assert (len(streamed), streamed.labels.tolist(), streamed.classes) == (len(kept), kept.labels.tolist(), 3)
+    assert seen == [], "labels are known without decoding"
+    image, label = streamed[3]
+    assert torch.equal(image, kept.images[3])
+    assert label == int(kept.labels[3])
+    assert seen == ["pets:photo"]
+    dark = found.stream("photo", transform=lambda image: 0 * image)
+    assert float(dark[0][0].max()) == 0
+    assert "decoded one by one" in repr(streamed)
+    loader = torch.utils.data.DataLoader(streamed, batch_size=2)
+    assert torch.equal(torch.cat([images for images, _ in loader]), kept.images)

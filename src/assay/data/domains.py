@@ -3,17 +3,46 @@ sub-folder per domain, as DomainBed lays out PACS, VLCS, OfficeHome, TerraIncogn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.data import Dataset
 
 from . import catalog, layout, tables
 from .images import ImageSet, decoded, rank_within_class
+
+
+class DomainImages(Dataset[tuple[Tensor, int]]):
+    """The images of one domain, each decoded when it is asked for: a map-style data set for a ``DataLoader``, also in
+    worker processes. ``labels`` (n,) are known without decoding; ``transform`` is applied to each image."""
+
+    def __init__(
+        self,
+        name: str,
+        sources: list[bytes] | list[Path],
+        labels: Tensor,
+        classes: int,
+        size: int,
+        transform: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        self.name, self.labels, self.classes, self.size, self.transform = name, labels, classes, size, transform
+        self._sources = sources
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        image = _square(self._sources[index], self.name, self.size)
+        return (image if self.transform is None else self.transform(image)), int(self.labels[index])
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self)} images of 3 x {self.size} x {self.size}, decoded one by one>"
 
 
 class Domains(Mapping[str, ImageSet]):
@@ -48,15 +77,25 @@ class Domains(Mapping[str, ImageSet]):
 
     def __getitem__(self, domain: str) -> ImageSet:
         if domain not in self._decoded:
-            sources, labels = self._listed(domain)
-            most = len(labels) if self.per_class is None else self.per_class
-            kept = np.flatnonzero(rank_within_class(labels) < most)
-            name = f"{self.name}:{domain}"
-            images = torch.empty(len(kept), 3, self.size, self.size)
-            for place, i in enumerate(kept):
-                images[place] = _square(sources[i], name, self.size)
-            self._decoded[domain] = ImageSet(images, torch.from_numpy(labels[kept]), name, len(self.class_names))
+            found = self.stream(domain)
+            images = torch.empty(len(found), 3, self.size, self.size)
+            for place in range(len(found)):
+                images[place] = found[place][0]
+            self._decoded[domain] = ImageSet(images, found.labels, found.name, found.classes)
         return self._decoded[domain]
+
+    def stream(self, domain: str, transform: Callable[[Tensor], Tensor] | None = None) -> DomainImages:
+        """A domain whose images are decoded one by one and not kept."""
+        sources, labels = self._listed(domain)
+        most = len(labels) if self.per_class is None else self.per_class
+        kept = np.flatnonzero(rank_within_class(labels) < most)
+        chosen: list[Any] = [sources[i] for i in kept]
+        name = f"{self.name}:{domain}"
+        return DomainImages(name, chosen, torch.from_numpy(labels[kept]), len(self.class_names), self.size, transform)
+
+    def streams(self) -> dict[str, DomainImages]:
+        """All domains in that way, for sets that do not fit into memory."""
+        return {domain: self.stream(domain) for domain in self}
 
     def _listed(self, domain: str) -> tuple[list[bytes] | list[Path], np.ndarray]:
         """The encoded images of a domain and their labels (n,)."""

@@ -53,14 +53,19 @@ if TYPE_CHECKING:
     from .input_replacement import InputReplacement, ReplacementData, area_under_curve
     from .looped_transformer import LoopedLinearTransformer, error_bound, make_prompt, prompt_condition, required_loops
     from .meta_tasks import Task
+    from .mixup import Mixup
     from .modular_margin import build_max_margin, expected_margin, margin_certificate, max_margin, required_width
     from .norm_tied_bias import norm_tied_bias
+    from .nuclear_norm import NuclearNorm, nuclear_norm
     from .reptile import Reptile
     from .split_audit import SplitAudit
     from .split_rates import predict_split_effect
+    from .swad import SWAD
+    from .trainer_callbacks import huggingface_callback, huggingface_swad, lightning_callback
 
 __all__ = [
     "H2O",
+    "SWAD",
     "Descent",
     "EraseAndStep",
     "FineToCoarse",
@@ -73,6 +78,8 @@ __all__ = [
     "LabelHierarchy",
     "LabelTree",
     "LoopedLinearTransformer",
+    "Mixup",
+    "NuclearNorm",
     "OneRun",
     "ReplacementData",
     "Reptile",
@@ -97,9 +104,12 @@ __all__ = [
     "frozen_backbone",
     "granularity_report",
     "growth_factors",
+    "huggingface_callback",
+    "huggingface_swad",
     "l2_group_penalty",
     "learnability_threshold",
     "learnable",
+    "lightning_callback",
     "linearized",
     "load_filter",
     "loss_floor",
@@ -109,6 +119,7 @@ __all__ = [
     "max_readout",
     "neuron_sets",
     "norm_tied_bias",
+    "nuclear_norm",
     "one_per_sample",
     "predict_split_effect",
     "prompt_condition",

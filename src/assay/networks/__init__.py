@@ -5,10 +5,21 @@ from typing import TYPE_CHECKING
 from assay._lazy import offer
 
 if TYPE_CHECKING:
+    from .backbones import Backbone, huggingface_backbone, timm_backbone
     from .pretrained import Loaded, load_encoder, load_model, why_absent
     from .quadratic import Quadratic
     from .resnet import ResNet
 
-__all__ = ["Loaded", "Quadratic", "ResNet", "load_encoder", "load_model", "why_absent"]
+__all__ = [
+    "Backbone",
+    "Loaded",
+    "Quadratic",
+    "ResNet",
+    "huggingface_backbone",
+    "load_encoder",
+    "load_model",
+    "timm_backbone",
+    "why_absent",
+]
 
 offer(__name__)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         smallest_neurons,
         specialisation,
     )
+    from .stable_rank import rank_report, stable_rank
 
 __all__ = [
     "GradientConsistency",
@@ -44,6 +45,7 @@ __all__ = [
     "logit_fourier",
     "lucky_neurons",
     "mixed_neurons",
+    "rank_report",
     "representation_probe",
     "response_ratio",
     "responses",
@@ -53,6 +55,7 @@ __all__ = [
     "smallest_neurons",
     "snapshot",
     "specialisation",
+    "stable_rank",
     "token_scores",
 ]
 
