@@ -1,7 +1,7 @@
 """What a method hands back: an object that a person reads, a script takes apart, a file keeps and a chart shows.
 
-A report is a frozen dataclass that inherits from ``Report`` and says what its rows are and, where there is something to
-see, what its chart is. Altair is imported when a chart is asked for.
+A report is a frozen dataclass (``repr=False``) that inherits from ``Report`` and says what its rows are and what its
+chart is. Altair is imported when a chart is asked for.
 """
 
 from __future__ import annotations
@@ -16,57 +16,86 @@ from typing import Any
 
 from ._extras import extra
 
+NOT_SAVED: Mapping[str, bool] = {"saved": False}
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b6472", "#7a4fb5")
+MOST_ROWS = 30
+
 
 class Report(ABC):
-    """``table`` for rows, ``to_dict`` and ``save`` for JSON, ``figure`` for a chart."""
+    """``table`` for rows, ``to_dict`` and ``save`` for JSON, ``figure`` for a chart. A field with
+    ``metadata=NOT_SAVED`` stays out of the JSON: what is large and can be computed again."""
 
     @abstractmethod
     def table(self) -> list[dict[str, Any]]:
-        """The rows, ready for a data frame."""
+        """The rows as plain values; ``polars.DataFrame`` and ``pandas.DataFrame`` take them as they are."""
 
     @abstractmethod
     def figure(self) -> Any:
-        """An Altair chart; it needs the extra ``lab``."""
+        """An Altair chart; ``.save("x.svg")`` writes it. It needs the extra ``lab``."""
+
+    def headline(self) -> str:
+        """What was found, in a line or two."""
+        return type(self).__name__
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that JSON can hold; what is not finite becomes None."""
-        found = plain(self)
-        assert isinstance(found, dict)
-        return {"report": type(self).__name__, **found}
+        kept = [field.name for field in fields(self) if field.metadata.get("saved", True)]  # type: ignore[arg-type]
+        return {"report": type(self).__name__, **{name: plain(getattr(self, name)) for name in kept}}
 
     def save(self, path: str | Path) -> Path:
-        """Write ``to_dict`` as JSON."""
+        """Write ``to_dict`` as JSON; returns the path."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        path.write_text(text + "\n", encoding="utf-8")
         return path
+
+    def __repr__(self) -> str:
+        return f"{self.headline()}\n{lines(self.table())}"
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, mappings and sequences as JSON's own kinds."""
+    """Tensors, arrays, dataclasses, mappings and sequences as JSON's own kinds."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(each) for each in value]
+    if hasattr(value, "tolist"):  # tensors, arrays and NumPy's numbers
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def altair(what: str) -> Any:
+def altair(what: str = "a figure") -> Any:
     """The charting library, or one sentence that says what needs it."""
     with extra("lab", what):
         import altair as alt
     return alt
 
 
-def lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Rows as text in columns, for a ``repr``."""
-    cells = [list(columns), *([_cell(row.get(column)) for column in columns] for row in rows)]
-    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+def chart(rows: Sequence[Mapping[str, Any]], what: str = "a figure") -> Any:
+    """A chart over rows, with as many as there are."""
+    alt = altair(what)
+    return alt.Chart(alt.Data(values=plain(rows)))
+
+
+def lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
+    """Rows as text in columns that line up, for a ``repr``: numbers to the right, words to the left."""
+    if not rows:
+        return "(no rows)"
+    names = list(columns or rows[0])
+    cells = [names, *([_cell(row.get(name)) for name in names] for row in rows[:MOST_ROWS])]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(names))]
+    words = [any(isinstance(row.get(name), str) for row in rows) for name in names]
+    shown = [
+        "  ".join(cell.ljust(w) if word else cell.rjust(w) for cell, w, word in zip(line, widths, words, strict=True))
+        for line in cells
+    ]
+    more = [f"... and {len(rows) - MOST_ROWS} more rows"] if len(rows) > MOST_ROWS else []
+    return "\n".join([*(line.rstrip() for line in shown), *more])
 
 
 def _cell(value: Any) -> str:
