@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     )
     from .contrastive_planning import plan as contrastive_plan
     from .contrastive_planning import required_width as contrastive_width
+    from .contrastive_regularization import RegularizedLoss, adapter, contrastive_regularized_loss
+    from .contrastive_update import ContrastiveUpdate
     from .erase_and_step import EraseAndStep
     from .fixed_features import feature_learning_gain, frozen_backbone, linearized
     from .fomaml import Fomaml, fomaml
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from .looped_transformer import LoopedLinearTransformer, error_bound, make_prompt, prompt_condition, required_loops
     from .meta_tasks import Task
     from .modular_margin import build_max_margin, expected_margin, margin_certificate, max_margin, required_width
+    from .momentum_queue import MomentumQueue
     from .norm_tied_bias import norm_tied_bias
     from .reptile import Reptile
     from .split_audit import SplitAudit
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "H2O",
+    "ContrastiveUpdate",
     "Descent",
     "EraseAndStep",
     "FineToCoarse",
@@ -73,13 +77,16 @@ __all__ = [
     "LabelHierarchy",
     "LabelTree",
     "LoopedLinearTransformer",
+    "MomentumQueue",
     "OneRun",
+    "RegularizedLoss",
     "ReplacementData",
     "Reptile",
     "SnapKV",
     "SplitAudit",
     "Stage",
     "Task",
+    "adapter",
     "area_under_curve",
     "binary_by_ancestor",
     "build_max_margin",
@@ -87,6 +94,7 @@ __all__ = [
     "clusters_of_all",
     "clusters_per_superclass",
     "contrastive_plan",
+    "contrastive_regularized_loss",
     "contrastive_width",
     "cost_model",
     "error_bound",

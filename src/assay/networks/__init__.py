@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from .pretrained import Loaded, load_encoder, load_model, why_absent
     from .quadratic import Quadratic
     from .resnet import ResNet
+    from .small_cnn import SmallCnn
 
-__all__ = ["Loaded", "Quadratic", "ResNet", "load_encoder", "load_model", "why_absent"]
+__all__ = ["Loaded", "Quadratic", "ResNet", "SmallCnn", "load_encoder", "load_model", "why_absent"]
 
 offer(__name__)
