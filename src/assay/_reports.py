@@ -56,7 +56,7 @@ class Report(ABC):
         return self._chart(alt, alt.Data(values=plain(self.table())))
 
     def __repr__(self) -> str:
-        return "\n".join([self._heading(), *_lines(self.table())])
+        return "\n".join([self._heading(), *lines_of(self.table())])
 
 
 def plain(value: Any) -> Any:
@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _lines(rows: list[dict[str, Any]], most: int = 30) -> list[str]:
+def lines_of(rows: list[dict[str, Any]], most: int = 30) -> list[str]:
     """Rows in columns that line up: numbers to the right, words to the left."""
     if not rows:
         return ["  (no rows)"]

@@ -1,7 +1,9 @@
 """The regularised loss: λ = 0 is plain fine-tuning bit for bit, λ > 0 the sum that it says."""
 
 import copy
+import runpy
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from torch.nn.functional import cross_entropy, mse_loss
 from assay.methods import MomentumQueue, adapter, contrastive_regularized_loss
 from assay.methods.contrastive_regularization import embedding_pair
 from assay.training import info_nce, logistic_contrast, nt_xent
+
+ROOT = Path(__file__).parents[2]
 
 
 class Net(nn.Module):
@@ -339,3 +343,38 @@ def test_refusals(data, change, message):
     head, inputs, labels = (arguments.pop(name) for name in ("head", "inputs", "labels"))
     with pytest.raises(ValueError, match=message):
         contrastive_regularized_loss(model, head, inputs, labels, **arguments)
+
+
+def test_a_hugging_face_classifier_needs_no_surgery():
+    transformers = pytest.importorskip("transformers", reason="language models need the extra llm")
+    torch.manual_seed(0)
+    sizes = dict(vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24)
+    model = transformers.BertForSequenceClassification(transformers.BertConfig(**sizes, num_labels=3)).train()
+    batch = {"input_ids": torch.randint(40, (6, 5)), "attention_mask": torch.ones(6, 5).long()}
+    labels = torch.arange(6) % 3
+    torch.manual_seed(1)
+    expected = cross_entropy(model(**batch).logits, labels)
+    torch.manual_seed(1)
+    plain = contrastive_regularized_loss(model, "classifier", {**batch, "labels": labels}, augment="dropout", lambda_=0)
+    assert torch.equal(plain.total, expected)
+    torch.manual_seed(1)
+    found = contrastive_regularized_loss(model, "classifier", {**batch, "labels": labels}, augment="dropout")
+    assert torch.equal(found.prediction, expected)
+    found.total.backward()
+    assert model.bert.embeddings.word_embeddings.weight.grad is not None
+
+
+def test_the_example_reads_a_file_and_does_without_the_wheel(tmp_path, monkeypatch, capsys):
+    rows = [f"{word} number {k},{word}" for word in ("apples", "pears", "plums") for k in range(12)]
+    (tmp_path / "fruit.csv").write_text("\n".join(["what,kind", *rows]) + "\n")
+    monkeypatch.setattr("assay.networks.why_absent", lambda name: "it is not installed")
+    words = [str(tmp_path / "fruit.csv"), "--text", "what", "--label", "kind", "--labels", "9", "--steps", "2"]
+    monkeypatch.setattr("sys.argv", ["text_classifier_from_csv.py", *words, "--seeds", "2"])
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng():
+        runpy.run_path(str(ROOT / "examples/text_classifier_from_csv.py"), run_name="__main__")
+    torch.set_num_threads(threads)
+    said = capsys.readouterr().out
+    assert "A tiny stand-in" in said
+    assert "36 texts of the classes apples, pears, plums; 9 labelled, 2 seeds" in said
+    assert "regularised minus plain" in said

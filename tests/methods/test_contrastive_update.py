@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.methods import ContrastiveUpdate
-from assay.methods._intervals import Interval, mean_interval, student_quantile
+from assay.probes.intervals import Interval, mean_interval, student_quantile
 
 
 def draw(count, seed):

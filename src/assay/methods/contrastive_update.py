@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 
 from assay._reports import Report
 from assay.probes._reading import batches_of
+from assay.probes.intervals import Interval
 from assay.probes.label_efficiency import Head, LabelEfficiency, label_efficiency
 from assay.probes.ridge import ridge_head
 from assay.training.seeds import stream
@@ -27,7 +28,6 @@ from assay.training.seeds import stream
 from ._autocast import fresh_weights
 from ._checks import check_fields, limits, whole
 from ._features import Pool, answer, device_of, features_in, moved, rows_of, size_of, split_batch
-from ._intervals import Interval
 from ._progress import progress
 from .contrastive_regularization import Contrast, Views, contrastive_loss, embedding_pair
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .gradient_consistency import GradientConsistency, chunk_cosines
     from .grokking import grokking_delay
     from .head_tail import head_tail_probe, score_head_tail
+    from .intervals import mean_interval
     from .label_efficiency import label_efficiency
     from .representation import fit_head, representation_probe, snapshot
     from .ridge import ridge_head
@@ -51,6 +52,7 @@ __all__ = [
     "linear_cka",
     "logit_fourier",
     "lucky_neurons",
+    "mean_interval",
     "mixed_neurons",
     "representation_probe",
     "response_ratio",

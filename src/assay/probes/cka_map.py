@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay._reports import Report
+from assay._reports import Report, lines_of
 from assay.methods._features import Pool, size_of
 from assay.methods._progress import progress
 
@@ -41,6 +41,10 @@ class CkaMap(Report):
     def _heading(self) -> str:
         kind = "unbiased" if self.unbiased else "plain"
         return f"CkaMap: {len(self.rows)} × {len(self.columns)}, {kind} linear CKA over {self.samples} samples"
+
+    def __repr__(self) -> str:
+        rows = [{"": row, **{column: round(self[row, column], 3) for column in self.columns}} for row in self.rows]
+        return "\n".join([self._heading(), *lines_of(rows)])
 
     def _chart(self, alt: Any, data: Any) -> Any:
         size = 44 if max(len(self.rows), len(self.columns)) <= 12 else 22

@@ -17,11 +17,11 @@ from torch import Tensor
 from assay._reports import Report
 from assay.methods._checks import whole
 from assay.methods._features import Pool
-from assay.methods._intervals import Interval, mean_interval
 from assay.methods._progress import progress
 from assay.training.seeds import stream
 
 from ._reading import Representation, features_over, labelled
+from .intervals import Interval, mean_interval
 from .ridge import ridge_head
 
 Head = Callable[[Tensor, Tensor], Any]
@@ -66,8 +66,9 @@ class LabelEfficiency(Report):
     majority: float  # accuracy of the best constant answer
 
     def curve(self, name: str) -> list[Interval]:
-        """Mean accuracy at each budget, with its interval."""
-        return [mean_interval(each.tolist()) for each in self._of(name)]
+        """Mean accuracy at each budget, with its interval, cut at 0 and 1."""
+        found = [mean_interval(each.tolist()) for each in self._of(name)]
+        return [Interval(at.mean, *(min(max(end, 0.0), 1.0) for end in (at.low, at.high))) for at in found]
 
     def gap(self, first: str, second: str) -> list[Interval]:
         """Accuracy of ``first`` minus that of ``second`` at each budget, paired by seed."""
