@@ -93,7 +93,8 @@ from torch.nn.functional import cross_entropy
 
 from assay.methods import (
     ContrastiveUpdate, EraseAndStep, Fomaml, ForwardMagnitudePruner, GemFilter, GroupPenalty, LoopedLinearTransformer,
-    Task, build_max_margin, contrastive_regularized_loss, granularity_report, linearized, margin_certificate, random_ids,
+    Task, build_max_margin, contrastive_regularized_loss, granularity_report, linearized, margin_certificate,
+    random_ids,
 )
 from assay.probes import (
     GradientConsistency, cka_map, direction_map, fourier_probe, grokking_delay, head_tail_probe, representation_probe,

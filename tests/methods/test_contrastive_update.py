@@ -9,7 +9,6 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.methods import ContrastiveUpdate
-from assay.probes.intervals import Interval, mean_interval, student_quantile
 
 
 def draw(count, seed):
@@ -99,11 +98,3 @@ def test_refusals():
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
-
-
-def test_intervals_are_students():
-    assert student_quantile(0.975, 7) == pytest.approx(2.364624, abs=1e-5)
-    assert student_quantile(0.975, 1) == pytest.approx(12.7062, abs=1e-3)
-    found = mean_interval([1.0, 2.0, 3.0])
-    assert found == pytest.approx(Interval(2.0, 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), abs=1e-5)
-    assert (Interval(1, 0.5, 2).sign, Interval(-1, -2, -0.1).sign, Interval(0, -1, 1).sign) == (1, -1, 0)

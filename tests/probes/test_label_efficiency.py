@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from assay.probes.intervals import mean_interval
 from assay.probes import label_efficiency, ridge_head
+from assay.probes.intervals import mean_interval
 from assay.probes.label_efficiency import balanced_order, overtaking
 from assay.probes.ridge import PENALTIES
 

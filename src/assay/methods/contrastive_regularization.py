@@ -72,8 +72,9 @@ def contrastive_regularized_loss(
       them, and ``generator`` draws which two views make a pair.
 
     ``lambda_`` is 0.1 with a function and 1.0 otherwise, ``loss`` simcse for dropout and simclr otherwise, where None.
-    With λ = 0 there is no second view, no second pass and no random number: what is left is plain fine-tuning, bit for
-    bit. ``projector`` maps features to where the contrast is taken; ``queue`` has the keys and negatives of ``moco``.
+    With λ = 0 there is no second view, no second pass and no random number for them: what is left is plain fine-tuning,
+    bit for bit (on views that are drawn as they are with λ > 0, where inputs are embeddings). ``projector`` maps
+    features to where the contrast is taken; ``queue`` has the keys and negatives of ``moco``.
     """
     strength = (0.1 if callable(augment) else 1.0) if lambda_ is None else lambda_
     contrast = _checked(augment, strength, loss, temperature, queue)

@@ -105,11 +105,14 @@ class LabelEfficiency(Report):
     def _chart(self, alt: Any, data: Any) -> Any:
         axis = alt.X("labels:Q", title="labels", scale=alt.Scale(type="log", nice=False))
         axis = axis.axis(values=list(self.budgets), grid=False)
-        colour = alt.Color("representation:N", sort=list(self.names), title=None)
+        legend = alt.Legend(title=None, symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=3)
+        colour = alt.Color("representation:N", sort=list(self.names), legend=legend)
         base = alt.Chart(data).encode(x=axis, color=colour)
         y = alt.Y("accuracy:Q", title="test accuracy", scale=alt.Scale(zero=False))
-        band = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title="test accuracy"), y2="high:Q")
-        return (band + base.mark_line(point=True).encode(y=y)).properties(width=380, height=260)
+        ends = {"y": alt.Y("low:Q", title="test accuracy"), "y2": "high:Q"}
+        band = base.mark_area(opacity=0.2).encode(**ends)
+        line = base.mark_line(point=True).encode(y=y)
+        return (band + line).properties(width=380, height=260)
 
 
 def overtaking(budgets: Sequence[int], gaps: Sequence[float]) -> float:
