@@ -92,12 +92,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from assay.methods import (
-    EraseAndStep, Fomaml, ForwardMagnitudePruner, GemFilter, GroupPenalty, LoopedLinearTransformer, Task,
-    granularity_report, linearized, margin_certificate, build_max_margin, random_ids,
+    ContrastiveUpdate, EraseAndStep, Fomaml, ForwardMagnitudePruner, GemFilter, GroupPenalty, LoopedLinearTransformer,
+    Task, build_max_margin, contrastive_regularized_loss, granularity_report, linearized, margin_certificate,
+    random_ids,
 )
 from assay.probes import (
-    GradientConsistency, direction_map, fourier_probe, grokking_delay, head_tail_probe, representation_probe, snapshot,
-    specialisation,
+    GradientConsistency, cka_map, direction_map, fourier_probe, grokking_delay, head_tail_probe, representation_probe,
+    snapshot, specialisation,
 )
 
 torch.manual_seed(0)
@@ -118,6 +119,11 @@ assert theta.shape == (6,)
 assert bool(margin_certificate(*build_max_margin(5, 2)).is_max_margin(1e-9))
 print(granularity_report(random_ids(labels, 4, generator=torch.Generator().manual_seed(0)), inputs).advice)
 assert GemFilter(layer=2, keep=64).keep == 64
+assert contrastive_regularized_loss(model, "2", inputs, labels, augment=torch.sin).total > 0
+data = (inputs[:32], labels[:32]), (inputs[32:], labels[32:])
+report = ContrastiveUpdate(steps=2).probe(model, inputs, *data, augment=torch.sin, budgets=(8,), seeds=2)
+assert "gain" in repr(report)
+assert cka_map(model, inputs).values.shape == (3, 3)
 
 assert direction_map(model[0].weight.detach()).points.shape == (16, 2)
 assert fourier_probe(torch.randn(12, 3), tokens=12).share.shape == (3,)
@@ -139,9 +145,10 @@ import torch
 from assay.data import load_images
 from assay.methods import clusters_of_all, loss_floor
 from assay.networks import load_model
-from assay.probes import cluster_statistics
+from assay.probes import cka_map, cluster_statistics
 
 for call in (
+    lambda: cka_map({"a": torch.randn(9, 2)}).figure(),
     lambda: clusters_of_all(torch.randn(9, 2), torch.arange(9) % 2, 3, seed=0),
     lambda: loss_floor([0.3], negatives=7),
     lambda: cluster_statistics(torch.randn(9, 2), 2, seed=0),
@@ -157,7 +164,7 @@ for call in (
 
 def test_what_needs_an_extra_says_so(bare):
     *lab, llm = bare(REFUSALS).stdout.splitlines()
-    assert len(lab) == 4
+    assert len(lab) == 5
     assert all(line.endswith("needs the extra 'lab' (pip install 'assay-lab[lab]')") for line in lab)
     assert llm.endswith("needs the extra 'llm' (pip install 'assay-lab[llm]')")
 

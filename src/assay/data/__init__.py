@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .images import ImageSet, conform, load_images, two_classes
     from .long_tail import balanced, long_tailed, long_tailed_counts
     from .text import TextSet, load_text
+    from .views import random_view
 
 __all__ = [
     "DataUnavailable",
@@ -30,6 +31,7 @@ __all__ = [
     "long_tailed",
     "long_tailed_counts",
     "obtainable",
+    "random_view",
     "two_classes",
 ]
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     )
     from .contrastive_planning import plan as contrastive_plan
     from .contrastive_planning import required_width as contrastive_width
+    from .contrastive_regularization import RegularizedLoss, adapter, contrastive_regularized_loss
+    from .contrastive_update import ContrastiveUpdate
     from .erase_and_step import EraseAndStep
     from .fixed_features import feature_learning_gain, frozen_backbone, linearized
     from .fomaml import Fomaml, fomaml
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from .meta_tasks import Task
     from .mixup import Mixup
     from .modular_margin import build_max_margin, expected_margin, margin_certificate, max_margin, required_width
+    from .momentum_queue import MomentumQueue
     from .norm_tied_bias import norm_tied_bias
     from .nuclear_norm import NuclearNorm, nuclear_norm
     from .reptile import Reptile
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
 __all__ = [
     "H2O",
     "SWAD",
+    "ContrastiveUpdate",
     "Descent",
     "EraseAndStep",
     "FineToCoarse",
@@ -79,14 +83,17 @@ __all__ = [
     "LabelTree",
     "LoopedLinearTransformer",
     "Mixup",
+    "MomentumQueue",
     "NuclearNorm",
     "OneRun",
+    "RegularizedLoss",
     "ReplacementData",
     "Reptile",
     "SnapKV",
     "SplitAudit",
     "Stage",
     "Task",
+    "adapter",
     "area_under_curve",
     "binary_by_ancestor",
     "build_max_margin",
@@ -94,6 +101,7 @@ __all__ = [
     "clusters_of_all",
     "clusters_per_superclass",
     "contrastive_plan",
+    "contrastive_regularized_loss",
     "contrastive_width",
     "cost_model",
     "error_bound",

@@ -22,7 +22,8 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize as unit
+
+from assay.training.contrastive import in_full_precision
 
 from ._checks import number, one_of
 from ._models import no_recomputation
@@ -71,11 +72,8 @@ def pruned_infonce(
         raise ValueError("embeddings of both views must be (batch, dim) and of equal shape")
     if len(f_full_x) < 2:
         raise ValueError("a batch of one has no negatives: give at least two pairs")
-    # Half precision is for the encoder: similarities over a small temperature need more digits.
-    with torch.autocast(f_full_x.device.type, enabled=False):
-        every = (f_full_x, f_full_y, f_mask_x, f_mask_y)
-        exact = (f.float() if f.dtype in (torch.float16, torch.bfloat16) else f for f in every)
-        full_x, full_y, mask_x, mask_y = (unit(f, dim=1) if normalize else f for f in exact)
+    every = (f_full_x, f_full_y, f_mask_x, f_mask_y)
+    with in_full_precision(*every, normalize=normalize) as (full_x, full_y, mask_x, mask_y):
         first = _one_way(full_x, full_y, mask_x, mask_y, tau, stop_gradient)
         if not symmetric:
             return first

@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from .pretrained import Loaded, load_encoder, load_model, why_absent
     from .quadratic import Quadratic
     from .resnet import ResNet
+    from .small_cnn import SmallCnn
 
 __all__ = [
     "Backbone",
     "Loaded",
     "Quadratic",
     "ResNet",
+    "SmallCnn",
     "huggingface_backbone",
     "load_encoder",
     "load_model",

@@ -6,6 +6,8 @@ from assay._lazy import offer
 
 if TYPE_CHECKING:
     from .attention_fourier import attention_fourier, score_spectrum, token_scores
+    from .cka import CkaSums, linear_cka
+    from .cka_map import cka_map
     from .detectors import detector_counts, group_errors, response_ratio, responses, singleton_detectors
     from .directions import cluster_statistics, cosines, direction_map, direction_maps, gradient_direction_score
     from .fourier import fourier_probe, logit_fourier
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
     from .gradient_consistency import GradientConsistency, chunk_cosines
     from .grokking import grokking_delay
     from .head_tail import head_tail_probe, score_head_tail
+    from .intervals import mean_interval
+    from .label_efficiency import label_efficiency
     from .representation import fit_head, representation_probe, snapshot
+    from .ridge import ridge_head
     from .specialisation import (
         aligned_counts,
         alignments,
@@ -25,11 +30,13 @@ if TYPE_CHECKING:
     from .stable_rank import rank_report, stable_rank
 
 __all__ = [
+    "CkaSums",
     "GradientConsistency",
     "aligned_counts",
     "alignments",
     "attention_fourier",
     "chunk_cosines",
+    "cka_map",
     "cluster_statistics",
     "cosines",
     "detector_counts",
@@ -42,13 +49,17 @@ __all__ = [
     "grokking_delay",
     "group_errors",
     "head_tail_probe",
+    "label_efficiency",
+    "linear_cka",
     "logit_fourier",
     "lucky_neurons",
+    "mean_interval",
     "mixed_neurons",
     "rank_report",
     "representation_probe",
     "response_ratio",
     "responses",
+    "ridge_head",
     "score_head_tail",
     "score_spectrum",
     "singleton_detectors",

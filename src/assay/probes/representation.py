@@ -59,7 +59,7 @@ def fit_head(
     whole("steps", steps, 1)
     number("penalty", penalty, least=0)
     classes, targets = torch.unique(labels, return_inverse=True)
-    shift, scale = _scaling(features, scaling)
+    shift, scale = scaling_of(features, scaling)
     inputs = (features.detach().double() - shift) / scale
     weight = inputs.new_zeros(len(classes), inputs.shape[1], requires_grad=True)
     bias = inputs.new_zeros(len(classes), requires_grad=True)
@@ -86,7 +86,7 @@ def _check(features: Tensor, labels: Tensor, scaling: str, loss: str) -> None:
     one_of("loss", loss, LOSSES)
 
 
-def _scaling(features: Tensor, scaling: str) -> tuple[Tensor, Tensor]:
+def scaling_of(features: Tensor, scaling: str) -> tuple[Tensor, Tensor]:
     """Shift and scale (dim,) that a scaling takes from the training features."""
     values = features.detach().double()
     centre, spread = values.mean(dim=0), values.std(dim=0, correction=0)

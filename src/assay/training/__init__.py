@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from assay._lazy import offer
 
 if TYPE_CHECKING:
+    from .contrastive import info_nce, logistic_contrast, nt_xent
     from .seeds import Seeds, stream
     from .stacked import KeepBest, Stacked, clip_by_seed
     from .two_layer import (
@@ -32,6 +33,9 @@ __all__ = [
     "frozen",
     "hinge_gradients",
     "hinge_residual",
+    "info_nce",
+    "logistic_contrast",
+    "nt_xent",
     "stream",
     "take",
 ]

@@ -10,46 +10,21 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from assay.data.images import ImageSet
 from assay.data.long_tail import balanced, long_tailed
+from assay.data.views import random_view
 from assay.methods.forward_pruning import ForwardMagnitudePruner, Mode
 from assay.networks.resnet import ResNet
+from assay.networks.small_cnn import SmallCnn, kaiming_
 from assay.probes.head_tail import HeadTail, head_and_tail, head_tail_probe
 from assay.training import stream
 
 Network = Literal["cnn", "resnet"]
-
-
-class SmallCnn(nn.Module):
-    """Three 3x3 convolutions of stride 2 with batch normalisation; features are the mean over positions."""
-
-    def __init__(self, channels: int, width: int, generator: torch.Generator) -> None:
-        super().__init__()
-        sizes = [channels, width, 2 * width, 4 * width]
-        layers: list[nn.Module] = []
-        for before, after in pairwise(sizes):
-            layers += [nn.Conv2d(before, after, 3, 2, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
-        self.layers = nn.Sequential(*layers)
-        _initialise(self, generator)
-
-    def forward(self, images: Tensor) -> Tensor:
-        maps: Tensor = self.layers(images)
-        return maps.mean(dim=(2, 3))
-
-
-def _initialise(module: nn.Module, generator: torch.Generator) -> None:
-    for part in module.modules():
-        if isinstance(part, (nn.Conv2d, nn.Linear)):
-            nn.init.kaiming_normal_(part.weight, nonlinearity="relu", generator=generator)
-            if part.bias is not None:
-                nn.init.zeros_(part.bias)
 
 
 def make_encoder(network: Network, channels: int, width: int, generator: torch.Generator) -> nn.Sequential:
@@ -61,35 +36,13 @@ def make_encoder(network: Network, channels: int, width: int, generator: torch.G
         backbone = _without_head(ResNet(width, channels=channels, generator=generator))
         features = 8 * width
     projector = nn.Sequential(nn.Linear(features, features), nn.ReLU(), nn.Linear(features, min(128, features)))
-    _initialise(projector, generator)
+    kaiming_(projector, generator)
     return nn.Sequential(OrderedDict(backbone=backbone, projector=projector))
 
 
 def _without_head(network: nn.Module) -> nn.Module:
     network.head = nn.Identity()
     return network
-
-
-def augment(images: Tensor, generator: torch.Generator, *, smallest: float = 0.3) -> Tensor:
-    """A random view of each image: crop and resize, brightness and contrast; colour images also flip, jitter in
-    saturation and sometimes lose their colour. Draws are made on the CPU, the work on the images' device."""
-    n, channels = images.shape[:2]
-    draw = torch.rand(n, 8, generator=generator).to(images.device)
-    side = (smallest + (1 - smallest) * draw[:, 0]).sqrt()
-    flip = torch.where((draw[:, 1] < 0.5) & (channels == 3), -1.0, 1.0)
-    theta = torch.zeros(n, 2, 3, device=images.device)
-    theta[:, 0, 0], theta[:, 1, 1] = side * flip, side
-    theta[:, :, 2] = (2 * draw[:, 2:4] - 1) * (1 - side).unsqueeze(1)
-    grid = functional.affine_grid(theta, list(images.shape), align_corners=False)
-    view = functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
-    factor = (0.6 + 0.8 * draw[:, 4:7]).view(n, 3, 1, 1, 1).unbind(1)
-    view = view * factor[0]
-    view = (view - view.mean((1, 2, 3), keepdim=True)) * factor[1] + view.mean((1, 2, 3), keepdim=True)
-    if channels == 3:
-        grey = view.mean(1, keepdim=True)
-        keep = torch.where(draw[:, 7, None, None, None] < 0.2, 0.0, factor[2])
-        view = grey + (view - grey) * keep
-    return view.clamp(0, 1)
 
 
 @dataclass(frozen=True)
@@ -130,7 +83,7 @@ class Pretraining:
                     part = (epoch + (step + 1) / steps) / self.epochs
                     group["lr"] = self.rate * (1 + math.cos(math.pi * part)) / 2
                 chosen = images[index[step * batch : (step + 1) * batch]]
-                x, y = augment(chosen, views), augment(chosen, views)
+                x, y = random_view(chosen, views), random_view(chosen, views)
                 with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                     found = pruner.loss(x, y, tau=self.tau)
                 optimizer.zero_grad()

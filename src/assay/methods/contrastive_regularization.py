@@ -1,0 +1,175 @@
+"""Fine-tuning with a contrastive regulariser: the prediction loss plus λ times a contrastive loss on the same batch.
+
+The regulariser asks the features to keep apart what the few labels do not ask about. It needs one more view of each
+sample, and with it about twice the time of plain fine-tuning. You keep model, head, optimiser and loop:
+
+    found = contrastive_regularized_loss(encoder, head, images, labels, augment=random_view, lambda_=0.1)
+    found.total.backward()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from assay.training.contrastive import info_nce, logistic_contrast, nt_xent
+
+from ._checks import number, one_of, whole
+from ._samples import Pool, features_and_logits, features_of, finite_features, logits_of, split_batch
+from .momentum_queue import MomentumQueue
+
+Contrast = Literal["simclr", "moco", "simcse", "logistic"]
+Views = Callable[[Any], Any] | Literal["dropout", "embeddings"]
+# What each loss is used with where it comes from.
+TEMPERATURES: dict[str, float] = {"simclr": 0.5, "moco": 0.2, "simcse": 0.05, "logistic": 1.0}
+
+
+@dataclass(frozen=True)
+class RegularizedLoss:
+    """``total`` is what to differentiate: ``prediction`` + λ · ``contrastive``. With λ = 0 it is the prediction loss
+    itself, and ``contrastive``, which was not computed, is None."""
+
+    total: Tensor
+    prediction: Tensor
+    contrastive: Tensor | None
+    logits: Tensor
+
+    def __repr__(self) -> str:
+        numbers = {"total": self.total, "prediction": self.prediction, "contrastive": self.contrastive}
+        known = [f"{name}={float(value.detach()):.4g}" for name, value in numbers.items() if value is not None]
+        return f"RegularizedLoss({', '.join(known)})"
+
+
+def contrastive_regularized_loss(
+    model: nn.Module,
+    head: nn.Module | str,
+    inputs: Any,
+    labels: Any = None,
+    *,
+    augment: Views,
+    lambda_: float | None = None,
+    loss: Contrast | None = None,
+    temperature: float | None = None,
+    projector: nn.Module | None = None,
+    queue: MomentumQueue | None = None,
+    pool: Pool = "mean",
+    prediction: Callable[[Tensor, Tensor], Tensor] = cross_entropy,
+    generator: torch.Generator | None = None,
+) -> RegularizedLoss:
+    """The loss of one batch: ``prediction`` of the head's logits, and λ times how badly two views are matched.
+
+    ``model`` returns features and ``head`` makes logits of them; or ``head`` names the module in ``model`` that makes
+    the logits, whose input are the features. The first view is the batch as it is given, the second
+
+    - ``augment(inputs)`` when that is a function,
+    - with "dropout" the same batch again, through other dropout masks (text),
+    - with "embeddings" another of the precomputed embeddings: inputs are (n, views, dim), the model is an adapter on
+      them, and ``generator`` draws which two views make a pair.
+
+    ``lambda_`` is 0.1 with a function and 1.0 otherwise, ``loss`` simcse for dropout and simclr otherwise, where None.
+    With λ = 0 there is no second view, no second pass and no random number for them: what is left is plain fine-tuning,
+    bit for bit (on views that are drawn as they are with λ > 0, where inputs are embeddings). ``projector`` maps
+    features to where the contrast is taken; ``queue`` has the keys and negatives of ``moco``.
+    """
+    strength = (0.1 if callable(augment) else 1.0) if lambda_ is None else lambda_
+    contrast = _checked(augment, strength, loss, temperature, queue)
+    batch, targets = split_batch(inputs, labels)
+    first, second = _views(batch, augment, strength, generator)
+    if not strength:
+        logits = logits_of(model, head, first, pool)
+        plain = prediction(logits, _targets(targets, logits))
+        return RegularizedLoss(plain, plain, None, logits)
+    features, logits = features_and_logits(model, head, first, pool)
+    supervised = prediction(logits, _targets(targets, logits))
+    if callable(augment):
+        second = augment(batch)
+    if queue is not None:
+        others, negatives = queue.keys(model, projector, second, pool, head)
+    else:
+        others, negatives = features_of(model, head, second, pool), None
+        if augment == "dropout" and torch.equal(features, others):
+            raise ValueError("two passes gave the same features: dropout is off, so call model.train() or give augment")
+        others = others if projector is None else projector(others)
+    features = features if projector is None else projector(features)
+    finite_features(torch.cat([features, others]))
+    value = contrast(features, others, negatives)
+    if queue is not None:
+        queue.add(others)
+    return RegularizedLoss(supervised + strength * value, supervised, value, logits)
+
+
+def contrastive_loss(kind: Contrast, temperature: float | None = None) -> Callable[..., Tensor]:
+    """(first, second, negatives=None) -> loss of the kind, at its usual temperature where none is given. Keys of
+    ``moco`` get no gradient."""
+    one_of("loss", kind, get_args(Contrast))
+    chosen = TEMPERATURES[kind] if temperature is None else temperature
+    number("temperature", chosen, above=0)
+
+    def value(first: Tensor, second: Tensor, negatives: Tensor | None = None) -> Tensor:
+        if kind == "simclr":
+            return nt_xent(first, second, temperature=chosen)
+        if kind == "logistic":
+            return logistic_contrast(first, second, temperature=chosen, negatives=negatives)
+        keys = second.detach() if kind == "moco" else second
+        return info_nce(first, keys, temperature=chosen, symmetric=False, negatives=negatives)
+
+    return value
+
+
+def _targets(labels: Any, logits: Tensor) -> Tensor:
+    if labels is None:
+        raise ValueError("labels are missing: give them, or have them under 'labels' in the batch")
+    found = torch.as_tensor(labels).to(logits.device)
+    if len(found) != len(logits):
+        raise ValueError(f"{len(logits)} inputs come with {len(found)} labels")
+    return found if found.is_floating_point() else found.long()
+
+
+def _views(inputs: Any, augment: Views, strength: float, generator: torch.Generator | None) -> tuple[Any, Any]:
+    """The batch to predict on, and its second view where that needs no function."""
+    if augment != "embeddings":
+        return inputs, inputs
+    if not isinstance(inputs, Tensor) or inputs.ndim != 3:
+        kind = tuple(inputs.shape) if isinstance(inputs, Tensor) else type(inputs).__name__
+        raise ValueError(f"embeddings must be a tensor (n, views, dim), not {kind}")
+    if strength and inputs.shape[1] < 2:
+        raise ValueError("a pair needs at least two views of each embedding, and there is one")
+    return embedding_pair(inputs, generator)
+
+
+def embedding_pair(embeddings: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    """Two views (n, dim) of each of the embeddings (n, views, dim), different ones where there are two. Both are drawn
+    whatever they are used for, so that runs with and without a regulariser predict on the same views."""
+    count, views = embeddings.shape[:2]
+    if views == 1:
+        return embeddings[:, 0], embeddings[:, 0]
+    if generator is None:
+        raise ValueError("a generator must be given: it draws which views of the embeddings make a pair")
+    rows = torch.arange(count, device=embeddings.device)
+    first = torch.randint(views, (count,), generator=generator)
+    second = (first + torch.randint(1, views, (count,), generator=generator)) % views
+    return embeddings[rows, first.to(rows.device)], embeddings[rows, second.to(rows.device)]
+
+
+def _checked(
+    augment: Views, strength: float, loss: Contrast | None, temperature: float | None, queue: MomentumQueue | None
+) -> Callable[..., Tensor]:
+    number("lambda_", strength, least=0)
+    if not callable(augment):
+        one_of("augment", augment, ("dropout", "embeddings"), " or a function of the inputs")
+    kind = loss or ("simcse" if augment == "dropout" else "simclr")
+    if queue is not None and kind not in ("moco", "logistic"):
+        raise ValueError(f"a queue is for the losses moco and logistic, not for {kind!r}")
+    return contrastive_loss(kind, temperature)
+
+
+def adapter(dim: int, out: int | None = None, *, hidden: int = 1024) -> nn.Sequential:
+    """Two layers with a ReLU between a frozen backbone's embeddings (n, dim) and a linear classifier."""
+    whole("dim", dim, 1)
+    whole("hidden", hidden, 1)
+    return nn.Sequential(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, dim if out is None else out))

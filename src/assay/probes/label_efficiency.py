@@ -1,0 +1,196 @@
+"""How many labels does a representation need? Accuracy of a linear head against the number of labels.
+
+Every seed draws labelled samples, balanced over classes, more of them by adding to the fewer; all representations get
+the same ones, so that their differences are paired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay._reports import Report, altair, plain
+from assay.methods._checks import whole
+from assay.methods._progress import progress
+from assay.methods._samples import Pool
+from assay.training.seeds import stream
+
+from ._reading import Representation, features_over, labelled
+from .intervals import Interval, mean_interval
+from .ridge import ridge_head
+
+Head = Callable[[Tensor, Tensor], Any]
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """From how many ``labels`` on ``second`` is ahead of ``first``, interpolated on a logarithmic axis: 0 when from the
+    smallest budget on, infinity when not even at the largest. ``low`` to ``high`` has 95 % of the resampled seeds."""
+
+    first: str
+    second: str
+    labels: float
+    low: float
+    high: float
+    budgets: tuple[int, ...]
+
+    @property
+    def decided(self) -> bool:
+        """Whether the whole interval lies inside the budgets, so that the lines do cross."""
+        return self.low >= self.budgets[0] and self.high <= self.budgets[-1]
+
+    def __str__(self) -> str:
+        if self.decided:
+            return f"{self.second} overtakes {self.first} at {self.labels:.0f} labels [{self.low:.0f}, {self.high:.0f}]"
+        if self.low == math.inf:
+            return f"{self.first} is ahead up to {self.budgets[-1]} labels"
+        if self.high == 0:
+            return f"{self.second} is ahead from {self.budgets[0]} labels on"
+        return f"undecided: whether and where {self.second} overtakes {self.first}"
+
+
+@dataclass(frozen=True, repr=False)
+class LabelEfficiency(Report):
+    """Test accuracy by representation, number of labels and seed. Intervals are over the seeds' draws of labels (and
+    over pretrainings where each seed had its own), for this test set."""
+
+    names: tuple[str, ...]
+    budgets: tuple[int, ...]
+    seeds: tuple[int, ...]
+    accuracy: Tensor  # (representations, budgets, seeds)
+    majority: float  # accuracy of the best constant answer
+
+    def curve(self, name: str) -> list[Interval]:
+        """Mean accuracy at each budget, with its interval, cut at 0 and 1."""
+        found = [mean_interval(each.tolist()) for each in self._of(name)]
+        return [Interval(at.mean, *(min(max(end, 0.0), 1.0) for end in (at.low, at.high))) for at in found]
+
+    def gap(self, first: str, second: str) -> list[Interval]:
+        """Accuracy of ``first`` minus that of ``second`` at each budget, paired by seed."""
+        return [mean_interval(each.tolist()) for each in self._of(first) - self._of(second)]
+
+    def crossing(self, first: str, second: str, *, resamples: int = 2000) -> Crossing:
+        """Where ``second`` overtakes ``first``; seeds are resampled for its interval."""
+        whole("resamples", resamples, 100)
+        ahead = self._of(first) - self._of(second)
+        generator = torch.Generator().manual_seed(0)
+        draws = torch.randint(len(self.seeds), (resamples, len(self.seeds)), generator=generator)
+        found = sorted(overtaking(self.budgets, gaps.tolist()) for gaps in ahead[:, draws].mean(-1).T)
+        low, high = found[int(0.025 * resamples)], found[math.ceil(0.975 * resamples) - 1]
+        return Crossing(first, second, overtaking(self.budgets, ahead.mean(1).tolist()), low, high, self.budgets)
+
+    def _of(self, name: str) -> Tensor:
+        if name not in self.names:
+            raise ValueError(f"there is no representation {name!r}; there are {', '.join(self.names)}")
+        return self.accuracy[self.names.index(name)]
+
+    def table(self) -> list[dict[str, Any]]:
+        return [
+            {"representation": name, "labels": budget, "accuracy": at.mean, "low": at.low, "high": at.high}
+            for name in self.names
+            for budget, at in zip(self.budgets, self.curve(name), strict=True)
+        ]
+
+    def headline(self) -> str:
+        return (
+            f"LabelEfficiency: accuracy of a linear head over {len(self.seeds)} seeds "
+            f"(best constant answer {self.majority:.3f})"
+        )
+
+    def figure(self) -> Any:
+        alt = altair()
+        data = alt.Data(values=plain(self.table()))
+        axis = alt.X("labels:Q", title="labels", scale=alt.Scale(type="log", nice=False))
+        axis = axis.axis(values=list(self.budgets), grid=False)
+        legend = alt.Legend(title=None, symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=3)
+        colour = alt.Color("representation:N", sort=list(self.names), legend=legend)
+        base = alt.Chart(data).encode(x=axis, color=colour)
+        y = alt.Y("accuracy:Q", title="test accuracy", scale=alt.Scale(zero=False))
+        ends = {"y": alt.Y("low:Q", title="test accuracy"), "y2": "high:Q"}
+        band = base.mark_area(opacity=0.2).encode(**ends)
+        line = base.mark_line(point=True).encode(y=y)
+        return (band + line).properties(width=380, height=260)
+
+
+def overtaking(budgets: Sequence[int], gaps: Sequence[float]) -> float:
+    """The number of labels after which gaps (of the first over the second) stay below zero; 0 where they all are,
+    infinity where the last is not."""
+    last = next((k for k in reversed(range(len(gaps))) if gaps[k] >= 0), None)
+    if last is None:
+        return 0.0
+    if last == len(gaps) - 1:
+        return math.inf
+    share = gaps[last] / (gaps[last] - gaps[last + 1])
+    ends = math.log(budgets[last]), math.log(budgets[last + 1])
+    return math.exp(ends[0] + share * (ends[1] - ends[0]))
+
+
+def label_efficiency(
+    representations: Mapping[str, Representation | Sequence[Representation]],
+    train: Any,
+    test: Any,
+    *,
+    budgets: Sequence[int],
+    seeds: int | Sequence[int] = 8,
+    head: Head = ridge_head,
+    pool: Pool = "mean",
+    batch_size: int = 256,
+    show: bool | None = None,
+) -> LabelEfficiency:
+    """Fit a linear head on so many labelled training samples, for every representation, budget and seed.
+
+    A representation is a model, a function from inputs to features, or a list of as many of them as there are seeds
+    (pretrained anew for each). ``train`` and ``test`` are (inputs, labels), mappings with labels, or data loaders of
+    either. ``head(features, labels)`` gives something that can ``predict(features)``; the default tunes its penalty on
+    the labels that it gets, so that every representation is tuned alike.
+    """
+    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(whole("each of seeds", seed) for seed in seeds)
+    if not chosen or not representations:
+        raise ValueError("a curve needs at least one representation and one seed")
+    (batches, labels), (test_batches, test_labels) = (
+        labelled(train, batch_size, "train"),
+        labelled(test, batch_size, "test"),
+    )
+    sizes = _budgets(budgets, labels)
+    drawn = {seed: balanced_order(labels, stream(seed, "labelled samples"))[: sizes[-1]] for seed in chosen}
+    found = torch.empty(len(representations), len(sizes), len(chosen), dtype=torch.float64)
+    for row, (name, given) in enumerate(representations.items()):
+        versions: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+        if len(versions) not in (1, len(chosen)):
+            raise ValueError(
+                f"{name!r} has {len(versions)} versions for {len(chosen)} seeds: give one, or one for each"
+            )
+        read = [[features_over(each, part, pool) for part in (batches, test_batches)] for each in versions]
+        for column, seed in progress(list(enumerate(chosen)), f"{name}: seed", show):
+            features, unseen = read[column % len(read)]
+            for place, size in enumerate(sizes):
+                index = drawn[seed][:size]
+                guessed = head(features[index], labels[index]).predict(unseen)
+                found[row, place, column] = float((torch.as_tensor(guessed).cpu() == test_labels).double().mean())
+    majority = int(torch.unique(test_labels, return_counts=True)[1].max()) / len(test_labels)
+    return LabelEfficiency(tuple(map(str, representations)), sizes, chosen, found, majority)
+
+
+def _budgets(budgets: Sequence[int], labels: Tensor) -> tuple[int, ...]:
+    classes = len(torch.unique(labels))
+    sizes = tuple(sorted({whole("each of budgets", size, classes, len(labels)) for size in budgets}))
+    if not sizes:
+        raise ValueError("budgets must name at least one number of labels")
+    return sizes
+
+
+def balanced_order(labels: Tensor, generator: torch.Generator) -> Tensor:
+    """Indices of all samples in an order whose every beginning is balanced over classes, as far as classes last."""
+    order = torch.randperm(len(labels), generator=generator)
+    classes = torch.unique(labels)
+    turn = torch.empty(len(labels), dtype=torch.long)
+    rank = torch.empty(len(labels), dtype=torch.long)
+    for place, label in enumerate(classes[torch.randperm(len(classes), generator=generator)]):
+        own = order[labels[order] == label]
+        turn[own], rank[own] = torch.arange(len(own)), place
+    return torch.argsort(turn * len(classes) + rank)
