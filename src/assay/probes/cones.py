@@ -1,0 +1,127 @@
+"""Directions that many vectors share: the share of vectors in a cone, and a greedy cover by cones.
+
+The cone of D with width γ holds the vectors with |cos(v, D)| > 1 − γ, of both signs; zero is in no cone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay._extras import extra
+from assay._reports import Report
+from assay.methods._checks import all_finite, number, one_of, whole
+
+from .directions import cosines, unit_rows
+
+
+@dataclass(frozen=True, repr=False)
+class ConeShare(Report):
+    """``inside`` of ``rows`` vectors lie in the cone, are long enough and have the bias sign that was asked for."""
+
+    inside: int
+    rows: int
+    gamma: float
+    floor: float
+
+    @property
+    def share(self) -> float:
+        return self.inside / self.rows
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Clopper and Pearson's exact interval, for vectors that were drawn independently."""
+        number("level", level, above=0, below=1)
+        with extra("lab", "an exact interval"):
+            from scipy.stats import binomtest
+
+        found = binomtest(self.inside, self.rows).proportion_ci(level, method="exact")
+        return float(found.low), float(found.high)
+
+    def headline(self) -> str:
+        return f"{self.inside} of {self.rows} vectors lie in the cone of width {self.gamma:g} ({self.share:.3f})"
+
+    def table(self) -> list[dict[str, float]]:
+        return [{"inside": self.inside, "rows": self.rows, "share": self.share}]
+
+
+def p_hat(
+    gradients: Tensor,
+    direction: Tensor,
+    *,
+    gamma: float = 0.1,
+    floor: float = 0.0,
+    biases: Tensor | None = None,
+    sign: int | None = None,
+) -> ConeShare:
+    """The share of gradients (rows, dim) in the cone of ``direction`` (dim,), at least ``floor`` long; with ``biases``
+    (rows,) and a ``sign``, among the rows whose bias has that sign."""
+    number("gamma", gamma, above=0, below=1)
+    number("floor", floor, least=0)
+    if gradients.ndim != 2 or direction.shape != gradients.shape[1:]:
+        shapes = f"{tuple(gradients.shape)} and {tuple(direction.shape)}"
+        raise ValueError(f"gradients are (rows, dim) and a direction (dim,), not {shapes}")
+    all_finite("gradients", gradients)
+    if (biases is None) != (sign is None):
+        raise ValueError("a bias sign needs biases, and biases are read for a sign: give both or neither")
+    if biases is not None:
+        one_of("sign", sign, (-1, 1))
+        gradients = gradients[biases.sign() == sign]
+    if not len(gradients):
+        raise ValueError("no row is left: a share needs at least one")
+    norms = torch.linalg.vector_norm(gradients, dim=1)
+    long = gradients[(norms > 0) & (norms >= floor)]
+    inside = int((cosines(long, direction[None]).abs() > 1 - gamma).sum())
+    return ConeShare(inside, len(gradients), gamma, floor)
+
+
+@dataclass(frozen=True)
+class Cone:
+    """A direction (dim,) of unit norm whose largest entry is positive, the rows that share it, and each one's sign."""
+
+    direction: Tensor
+    members: Tensor  # (members,) indices of rows
+    signs: Tensor  # (members,) ±1
+    cosines: Tensor  # (members,) |cos|
+
+
+def cone_cover(
+    vectors: Tensor, *, gamma: float = 0.1, most: int = 16, least: int = 1, centres: int = 2048
+) -> list[Cone]:
+    """Cones that hold the vectors (rows, dim), none of them zero: each time the one that holds most of those left.
+
+    A cone is first centred on a row, one of the ``centres`` longest, and then on the axis of its members, which keeps
+    it only if it holds no fewer. At most ``most`` cones with at least ``least`` rows each.
+    """
+    number("gamma", gamma, above=0, below=1)
+    whole("most", most, 1)
+    whole("least", least, 1)
+    units = unit_rows(vectors)
+    order = torch.linalg.vector_norm(vectors, dim=1).argsort(descending=True, stable=True)[:centres]
+    near = (units[order] @ units.T).abs() > 1 - gamma  # (centres, rows)
+    left = torch.ones(len(units), dtype=torch.bool, device=units.device)
+    cones: list[Cone] = []
+    while len(cones) < most:
+        counts = (near & left).sum(1)
+        best = int(counts.argmax())
+        if int(counts[best]) < least:
+            break
+        members = (near[best] & left).nonzero().squeeze(1)
+        axis = _axis(units[members], units[order[best]])
+        wider = (((units @ axis).abs() > 1 - gamma) & left).nonzero().squeeze(1)
+        if len(wider) >= len(members):
+            members, axis = wider, _axis(units[wider], axis)
+        axis = axis * axis[axis.abs().argmax()].sign()
+        along = units[members] @ axis
+        cones.append(Cone(axis, members, torch.where(along < 0, -1.0, 1.0).to(units), along.abs().clamp(max=1)))
+        left[members] = False
+    return cones
+
+
+def _axis(units: Tensor, start: Tensor) -> Tensor:
+    """The mean direction of unit rows up to sign, from a first guess."""
+    for _ in range(3):
+        total = torch.where((units @ start) < 0, -1.0, 1.0).to(units) @ units
+        start = total / torch.linalg.vector_norm(total)
+    return start
