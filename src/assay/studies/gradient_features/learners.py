@@ -15,6 +15,7 @@ from assay.training.seeds import Seeds
 from assay.training.two_layer import Activation, TwoLayer, hinge_gradients
 
 from .problem import Sample
+from .theory import simplified_gradient
 
 RELU = Activation(lambda z: z.clamp(min=0), lambda z: (z > 0).to(z.dtype))
 
@@ -34,6 +35,12 @@ def symmetric_start(seeds: Seeds, neurons: int, dim: int, threshold: float) -> T
     weights = seeds.normal("initial weights", neurons, dim)
     outputs = seeds.normal("initial outputs", neurons)
     return mirrored(weights, torch.full_like(outputs, threshold), outputs)
+
+
+def sampled_gradients(start: TwoLayer, sample: Sample) -> Tensor:
+    """G̃ of all 4m neurons over a sample: (seeds, 4m, dim)."""
+    mean = (sample.labels.unsqueeze(-1) * sample.inputs).mean(1, keepdim=True)
+    return unmirrored(start, lambda w, b: simplified_gradient(sample.inputs, sample.labels, w, b), mean)
 
 
 def unmirrored(start: TwoLayer, gradient: Callable[[Tensor, Tensor], Tensor], label_mean: Tensor) -> Tensor:

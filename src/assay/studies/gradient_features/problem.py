@@ -139,7 +139,7 @@ class GaussianMixture:
     @property
     def features(self) -> Tensor:
         """(features, dim): unit vectors along the means, antipodal pairs once."""
-        unit = self.means / self.means.norm(dim=1, keepdim=True)
+        unit: Tensor = self.means / self.means.norm(dim=1, keepdim=True)
         keep = [j for j in range(len(unit)) if not bool((unit[:j] @ unit[j] < -1 + 1e-6).any())]
         return unit[keep]
 

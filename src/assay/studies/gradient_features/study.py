@@ -3,10 +3,11 @@
 from assay import lab
 
 from .emergence import arms as emergence
+from .fixed_features import arms as fixed_features
 
 
 # From the last part to the first: fields are listed from the last base on.
-class Params(emergence.Params):
+class Params(fixed_features.Params, emergence.Params):
     """Every part checks what it reads; nothing is left for all of them together."""
 
 
@@ -16,7 +17,7 @@ study = lab.Study(
     question="Does the first gradient step find the features of a problem, and does learning then build on them alone?",
     source="Shi, Wei and Liang, Provable Guarantees for Neural Networks via Gradient Feature Learning",
     params=Params,
-    parts=(emergence.part,),
+    parts=(emergence.part, fixed_features.part),
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s", test_samples=1000),
         "laptop": lab.Preset(seeds=8, cost="6 min"),

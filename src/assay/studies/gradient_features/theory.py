@@ -50,7 +50,8 @@ def in_cone(vectors: Tensor, directions: Tensor, width: float, floor: float = 0.
     if not 0 < width < 1:
         raise ValueError(f"a cone's width γ lies between 0 and 1, and {width:g} does not")
     inside: Tensor = cosines(vectors, directions).abs() > 1 - width
-    return inside & (vectors.norm(dim=-1, keepdim=True) >= floor)
+    strong: Tensor = vectors.norm(dim=-1, keepdim=True) >= floor
+    return inside & strong
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:

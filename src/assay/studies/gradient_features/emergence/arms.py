@@ -13,7 +13,7 @@ from assay import lab
 from assay.training import Seeds
 
 from ..fixed_features.learners import ridge_head
-from ..learners import hidden_layer, stepped, symmetric_start, unmirrored, wrong
+from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start, wrong
 from ..params import FirstStep, Testing, check_growing
 from ..problem import GaussianMixture, LinearData
 from ..theory import clopper_pearson, cosines, in_cone, mixture_gradient, simplified_gradient
@@ -119,7 +119,7 @@ def _record_law(
     uses=("threshold", "sampled_dim", "sampled_neurons", "cone"),
     chunk=4,
 )
-def sampled_gradients(params: Params, seeds: Seeds, record: lab.Recorder, *, mixture: str, samples: int) -> None:
+def sampled_against_exact(params: Params, seeds: Seeds, record: lab.Recorder, *, mixture: str, samples: int) -> None:
     """How far gradients over n samples are from the exact ones."""
     dim = params.sampled_dim
     problem = (
@@ -145,8 +145,7 @@ def linear(params: Params, seeds: Seeds, record: lab.Recorder, *, threshold_rati
     threshold = max(threshold_ratio, 1e-6) * problem.typical_norm()
     start = symmetric_start(seeds, params.linear_neurons, problem.dim, threshold)
     train = problem.sample(seeds, "train", params.linear_samples)
-    mean = (train.labels.unsqueeze(-1) * train.inputs).mean(1, keepdim=True)
-    found = unmirrored(start, lambda w, b: simplified_gradient(train.inputs, train.labels, w, b), mean)
+    found = sampled_gradients(start, train)
     m = params.linear_neurons
     off = 1 - cosines(found, problem.features.to(found))[..., 0]
     record(off_negative=off[:, m : 2 * m].median(1).values, median_cosine=1 - off[:, m : 2 * m].median(1).values)

@@ -18,8 +18,8 @@ from assay.training.seeds import Seeds
 from ..problem import Sample
 
 HELD_OUT = 0.2  # of the samples choose the penalty; the head is then fitted on all of them
-PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # times the mean of the features' variances
-KERNEL_PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean of the kernel's diagonal
+PENALTIES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # times the mean of the features' variances
+KERNEL_PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean of the kernel's diagonal
 Features = Callable[[int, Tensor], Tensor]  # seed, (n, dim) -> (n, features)
 Kernel = Callable[[Tensor, Tensor], Tensor]  # (n, dim), (k, dim) -> (n, k)
 
@@ -112,8 +112,8 @@ def _stack(found: list[tuple[Tensor, float, float, float]], train: Sample) -> Fi
 
 
 def random_relu(seeds: Seeds, name: str, width: int, dim: int, threshold: float, typical: float) -> Features:
-    """max(0, ⟨w, x⟩/typical − threshold·s) with w uniform on the sphere times √dim and a random sign s. ``typical`` is
-    the norm of an input over √dim times √dim, so that thresholds are in units of the spread of ⟨w, x⟩."""
+    """max(0, ⟨w, x⟩/typical − threshold·s) with standard normal w and a random sign s. ``typical`` is the norm of a
+    typical input, so that thresholds are in units of the spread of ⟨w, x⟩."""
     weights = seeds.normal(name, width, dim) / typical
     signs = torch.where(seeds.uniform(f"{name} signs", width) < 0.5, -1.0, 1.0).to(weights)
     return lambda seed, x: torch.addmm(-threshold * signs[seed], x, weights[seed].T).clamp_(min=0)
