@@ -31,7 +31,7 @@ class Fitted:
     outputs: Tensor  # (seeds, k)
     penalties: Tensor  # (seeds,): the chosen ones, relative
     scores: Tensor  # (seeds,): accuracy on the held-out samples, or minus the squared error there
-    norms: Tensor  # (seeds,): norm of the head in the features, of the function in a kernel's space
+    norms: Tensor  # (seeds,): norm of the head with its intercept, of the function in a kernel's space
 
 
 def score(outputs: Tensor, labels: Tensor, regression: bool) -> Tensor:
@@ -74,7 +74,8 @@ def ridge_head(features: Features, train: Sample, test: Tensor, *, regression: b
         whole = _Ridge(phi, y)
         head = whole.solve(PENALTIES[best])
         outputs = whole.predict(features(seed, test[seed]), head)
-        found.append((outputs, PENALTIES[best], float(scores[best]), float(head.norm())))
+        constant = float(whole.offset - whole.centre.double() @ head)
+        found.append((outputs, PENALTIES[best], float(scores[best]), math.hypot(float(head.norm()), constant)))
     return _stack(found, train)
 
 
