@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         share_prefill,
     )
     from .gemfilter.cost import cost_model
+    from .gradient_ticket import gradient_ticket
     from .granularity import (
         FineToCoarse,
         LabelHierarchy,
@@ -55,9 +56,13 @@ if TYPE_CHECKING:
     from .meta_tasks import Task
     from .modular_margin import build_max_margin, expected_margin, margin_certificate, max_margin, required_width
     from .norm_tied_bias import norm_tied_bias
+    from .one_step import one_step
+    from .one_step_estimators import OneStepClassifier, OneStepRegressor
+    from .one_step_features import OneStepFeatures
     from .reptile import Reptile
     from .split_audit import SplitAudit
     from .split_rates import predict_split_effect
+    from .ticket_race import compare_tickets
 
 __all__ = [
     "H2O",
@@ -74,6 +79,9 @@ __all__ = [
     "LabelTree",
     "LoopedLinearTransformer",
     "OneRun",
+    "OneStepClassifier",
+    "OneStepFeatures",
+    "OneStepRegressor",
     "ReplacementData",
     "Reptile",
     "SnapKV",
@@ -86,6 +94,7 @@ __all__ = [
     "choose_filter_layer",
     "clusters_of_all",
     "clusters_per_superclass",
+    "compare_tickets",
     "contrastive_plan",
     "contrastive_width",
     "cost_model",
@@ -95,6 +104,7 @@ __all__ = [
     "fine_to_coarse",
     "fomaml",
     "frozen_backbone",
+    "gradient_ticket",
     "granularity_report",
     "growth_factors",
     "l2_group_penalty",
@@ -110,6 +120,7 @@ __all__ = [
     "neuron_sets",
     "norm_tied_bias",
     "one_per_sample",
+    "one_step",
     "predict_split_effect",
     "prompt_condition",
     "pruned_infonce",

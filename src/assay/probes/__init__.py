@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING
 from assay._lazy import offer
 
 if TYPE_CHECKING:
+    from .alignment_tracker import AlignmentTracker
     from .attention_fourier import attention_fourier, score_spectrum, token_scores
+    from .cones import p_hat
     from .detectors import detector_counts, group_errors, response_ratio, responses, singleton_detectors
     from .directions import cluster_statistics, cosines, direction_map, direction_maps, gradient_direction_score
     from .fourier import fourier_probe, logit_fourier
     from .gd_probe import gd_probe
     from .gradient_consistency import GradientConsistency, chunk_cosines
+    from .gradient_features import gradient_features
     from .grokking import grokking_delay
     from .head_tail import head_tail_probe, score_head_tail
     from .representation import fit_head, representation_probe, snapshot
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AlignmentTracker",
     "GradientConsistency",
     "aligned_counts",
     "alignments",
@@ -38,12 +42,14 @@ __all__ = [
     "fourier_probe",
     "gd_probe",
     "gradient_direction_score",
+    "gradient_features",
     "grokking_delay",
     "group_errors",
     "head_tail_probe",
     "logit_fourier",
     "lucky_neurons",
     "mixed_neurons",
+    "p_hat",
     "representation_probe",
     "response_ratio",
     "responses",

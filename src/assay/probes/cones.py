@@ -17,6 +17,11 @@ from assay.methods._checks import all_finite, number, one_of, whole
 from .directions import cosines, unit_rows
 
 
+def check_width(gamma: float) -> None:
+    """Refuse a width outside (0, 1)."""
+    number("gamma", gamma, above=0, below=1)
+
+
 @dataclass(frozen=True, repr=False)
 class ConeShare(Report):
     """``inside`` of ``rows`` vectors lie in the cone, are long enough and have the bias sign that was asked for."""
@@ -57,7 +62,7 @@ def p_hat(
 ) -> ConeShare:
     """The share of gradients (rows, dim) in the cone of ``direction`` (dim,), at least ``floor`` long; with ``biases``
     (rows,) and a ``sign``, among the rows whose bias has that sign."""
-    number("gamma", gamma, above=0, below=1)
+    check_width(gamma)
     number("floor", floor, least=0)
     if gradients.ndim != 2 or direction.shape != gradients.shape[1:]:
         shapes = f"{tuple(gradients.shape)} and {tuple(direction.shape)}"
@@ -76,6 +81,14 @@ def p_hat(
     return ConeShare(inside, len(gradients), gamma, floor)
 
 
+def cosines_or_zero(vectors: Tensor, directions: Tensor) -> Tensor:
+    """cos of vectors (rows, dim) with directions (directions, dim): (rows, directions), 0 for a vector of zero."""
+    alive = vectors.abs().amax(1) > 0
+    found = vectors.new_zeros(len(vectors), len(directions))
+    found[alive] = cosines(vectors[alive], directions)
+    return found
+
+
 @dataclass(frozen=True)
 class Cone:
     """A direction (dim,) of unit norm whose largest entry is positive, the rows that share it, and each one's sign."""
@@ -89,39 +102,34 @@ class Cone:
 def cone_cover(
     vectors: Tensor, *, gamma: float = 0.1, most: int = 16, least: int = 1, centres: int = 2048
 ) -> list[Cone]:
-    """Cones that hold the vectors (rows, dim), none of them zero: each time the one that holds most of those left.
+    """Cones that hold the vectors (rows, dim), none of them zero, found one after the other among those left.
 
-    A cone is first centred on a row, one of the ``centres`` longest, and then on the axis of its members, which keeps
-    it only if it holds no fewer. At most ``most`` cones with at least ``least`` rows each.
+    A row counts the more for a centre the nearer it is, and the centre, at first one of the ``centres`` longest rows,
+    moves to the weighted mean of its cone: it stands where rows are dense, not where a cone holds the most of a wide
+    spread. At most ``most`` cones with at least ``least`` rows each.
     """
-    number("gamma", gamma, above=0, below=1)
+    check_width(gamma)
     whole("most", most, 1)
     whole("least", least, 1)
     units = unit_rows(vectors)
     order = torch.linalg.vector_norm(vectors, dim=1).argsort(descending=True, stable=True)[:centres]
-    near = (units[order] @ units.T).abs() > 1 - gamma  # (centres, rows)
+    nearness = ((units[order] @ units.T).abs() - (1 - gamma)).clamp_min(0)  # (centres, rows)
     left = torch.ones(len(units), dtype=torch.bool, device=units.device)
     cones: list[Cone] = []
     while len(cones) < most:
-        counts = (near & left).sum(1)
-        best = int(counts.argmax())
-        if int(counts[best]) < least:
+        enough = ((nearness > 0) & left).sum(1) >= least
+        if not bool(enough.any()):
             break
-        members = (near[best] & left).nonzero().squeeze(1)
-        axis = _axis(units[members], units[order[best]])
-        wider = (((units @ axis).abs() > 1 - gamma) & left).nonzero().squeeze(1)
-        if len(wider) >= len(members):
-            members, axis = wider, _axis(units[wider], axis)
+        axis = units[order[int(((nearness @ left.to(nearness)) * enough).argmax())]]
+        for _ in range(10):
+            along = units @ axis
+            weight = (along.abs() - (1 - gamma)).clamp_min(0) * left * along.sign()
+            total = weight @ units
+            axis = total / torch.linalg.vector_norm(total)
         axis = axis * axis[axis.abs().argmax()].sign()
-        along = units[members] @ axis
-        cones.append(Cone(axis, members, torch.where(along < 0, -1.0, 1.0).to(units), along.abs().clamp(max=1)))
+        along = units @ axis
+        members = ((along.abs() > 1 - gamma) & left).nonzero().squeeze(1)
         left[members] = False
+        if len(members) >= least:
+            cones.append(Cone(axis, members, along[members].sign(), along[members].abs().clamp(max=1)))
     return cones
-
-
-def _axis(units: Tensor, start: Tensor) -> Tensor:
-    """The mean direction of unit rows up to sign, from a first guess."""
-    for _ in range(3):
-        total = torch.where((units @ start) < 0, -1.0, 1.0).to(units) @ units
-        start = total / torch.linalg.vector_norm(total)
-    return start

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, normalize
 
 from assay._reports import NOT_SAVED, Report, charts
 from assay.methods._batches import Labelled, rows_of
@@ -60,9 +61,10 @@ class GradientFeatures(Report):
         lines[0] += f" ({self.samples} samples, cones of width {self.gamma:g})"
         if self.refused:
             best = max(each.stability for each in self.refused)
+            number = f"{len(self.refused)} more cones are" if len(self.refused) > 1 else "1 more cone is"
             lines.append(
-                f"{len(self.refused)} more cones are not named: two halves of the data do not agree on their directions"
-                f" (cosine {best:.2f} at best, {self.least_stability:g} is asked for); more samples may decide"
+                f"{number} not named: two halves of the data do not agree on the direction (cosine {best:.2f} at best, "
+                f"{self.least_stability:g} is asked for); more samples may decide"
             )
         return "\n".join([*lines, *(f"warning: {each}" for each in self.warnings)])
 
@@ -100,7 +102,11 @@ class GradientFeatures(Report):
             .properties(width=max(240, 40 * len(rows)), height=180, title=f"Shared gradient directions of {self.layer}")
         )
         grid = shape or (self.shape[1:] if len(self.shape) == 3 else None)
-        return bars if grid is None or not len(self.directions) else alt.vconcat(bars, self._pictures(alt, grid))
+        return (
+            bars
+            if grid is None or not len(self.directions)
+            else (bars & self._pictures(alt, grid)).resolve_scale(color="independent")
+        )
 
     def _pictures(self, alt: Any, grid: tuple[int, ...]) -> Any:
         if self.directions.shape[1] % (grid[0] * grid[1]):
@@ -263,7 +269,7 @@ class OutgoingScale:
 
     def _watch(self, module: nn.Module, inputs: Any, output: Tensor) -> None:
         if output.requires_grad:
-            output.register_hook(self._add)
+            output.register_hook(self._add)  # type: ignore[no-untyped-call]
 
     def _add(self, gradient: Tensor) -> None:
         signals = self.layer.units_last(gradient.detach()).float()
@@ -281,5 +287,5 @@ class OutgoingScale:
 
 def _agreement(members: Tensor, signs: Tensor, halves: list[Tensor]) -> float:
     """The cosine of the members' mean directions on the two halves; 0 where one of them has none."""
-    means = [signs.to(half) @ nn.functional.normalize(half[members], dim=1) for half in halves]
-    return float(nn.functional.cosine_similarity(*means, dim=0))
+    first, second = (signs.to(half) @ normalize(half[members], dim=1) for half in halves)
+    return float(cosine_similarity(first, second, dim=0))

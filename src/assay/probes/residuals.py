@@ -16,8 +16,8 @@ class Residuals:
     """Residuals (n, outputs) for outputs and targets.
 
     One output with labels 0/1 or ±1: y = ±1. Several outputs with class labels: one-hot − 1/classes. Numbers as
-    targets: the target minus its mean over the data. At the present output (``center=False``) these are minus the gradients of
-    the logistic, the softmax and half the squared loss.
+    targets: the target minus its mean over the data. At the present output (``center=False``) these are minus the
+    gradients of the logistic, the softmax and half the squared loss.
     """
 
     def __init__(self, data: Labelled, *, center: bool = True, output: int | None = None) -> None:
@@ -72,7 +72,7 @@ class Residuals:
         return targets - (self.mean.to(targets) if self.center else outputs)
 
     def _signs(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        self.seen |= set(targets.unique().long().tolist())
+        self.seen |= set(torch.unique(targets).long().tolist())
         if targets.ndim != 1 or not (self.seen <= {0, 1} or self.seen <= {-1, 1}):
             raise ValueError(f"a single output needs labels 0 and 1, or -1 and 1, not {sorted(self.seen)[:5]}")
         signs = torch.where(targets == 1, 1.0, -1.0).unsqueeze(1)
