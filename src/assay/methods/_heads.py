@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from ._precision import full_precision
+
 
 @dataclass(frozen=True)
 class Head:
@@ -20,6 +22,7 @@ class Head:
     shift: Tensor  # (dim,)
     scale: Tensor  # ()
 
+    @full_precision()
     def __call__(self, features: Tensor) -> Tensor:
         """(n, dim) → (n, outputs)."""
         return (features - self.shift) / self.scale @ self.weight.T + self.bias
@@ -33,6 +36,7 @@ def _scaled(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return centred / scale, shift, scale
 
 
+@full_precision()
 def ridge_heads(features: Tensor, targets: Tensor, penalties: Sequence[float]) -> list[Head]:
     """Heads that minimise mean squared error + penalty · ‖weight‖², one per penalty: features (n, dim), targets
     (n, outputs)."""
@@ -47,6 +51,7 @@ def ridge_heads(features: Tensor, targets: Tensor, penalties: Sequence[float]) -
     ]
 
 
+@full_precision()
 def ridge_by_cross_validation(features: Tensor, targets: Tensor, penalties: Sequence[float]) -> Head:
     """The ridge head of the penalty with the least generalised cross-validation error."""
     x, _, _ = _scaled(features)
@@ -58,6 +63,7 @@ def ridge_by_cross_validation(features: Tensor, targets: Tensor, penalties: Sequ
     return heads[scores.index(min(scores))]
 
 
+@full_precision()
 def softmax_head(
     features: Tensor, labels: Tensor, classes: int, penalty: float, *, start: Head | None = None, iterations: int = 200
 ) -> Head:

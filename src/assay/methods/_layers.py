@@ -81,19 +81,6 @@ def answer(model: nn.Module, inputs: Any) -> Tensor:
 
 
 @contextmanager
-def uncached_casts() -> Iterator[None]:
-    """Under autocast, cast weights anew in every pass: the cache of casts outlives a change of the weights or of what
-    requires gradients."""
-    enabled = torch.is_autocast_cache_enabled()
-    torch.clear_autocast_cache()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(enabled)
-
-
-@contextmanager
 def trainable(parameter: nn.Parameter) -> Iterator[None]:
     """Let a frozen parameter have gradients inside, also where the caller has switched them off."""
     before = parameter.requires_grad

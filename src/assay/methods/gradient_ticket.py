@@ -71,6 +71,7 @@ class GradientTicket(Report):
         """Every unit by the switch |bias|/‖weight‖ and the largest |cos| of its weight; the ticket stands out."""
         alt = charts("a figure")
         strongest = self.cosines.abs().max(1)
+        usual = float(self.switches[self.switches.isfinite()].quantile(0.9))  # some lie far beyond the data
         rows = [
             {"cosine": cosine, "switch": switch, "direction": str(own), "kept": "ticket" if kept else "left out"}
             for cosine, own, switch, kept in zip(
@@ -86,7 +87,7 @@ class GradientTicket(Report):
             alt.Chart(alt.Data(values=rows))
             .mark_point(filled=True)
             .encode(
-                x=alt.X("switch:Q", title="switch |bias| / ‖weight‖"),
+                x=alt.X("switch:Q", title="switch |bias| / ‖weight‖", scale=alt.Scale(domain=[0, usual], clamp=True)),
                 y=alt.Y("cosine:Q", title="|cos| with its nearest direction", scale=alt.Scale(domain=[0, 1])),
                 color=alt.Color("direction:N", scale=alt.Scale(range=list(PALETTE)), title="direction"),
                 opacity=alt.Opacity(

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ._checks import all_finite, number, one_of, whole
+from ._precision import full_precision
 
 _CHUNK = 4096  # samples at a time
 _MEDIAN = 0.6745  # of |N(0, 1)|
@@ -27,6 +28,7 @@ class OneStepLayer:
     switches: Tensor  # (width,)
     centre: Tensor  # (dim,)
 
+    @full_precision()
     def __call__(self, inputs: Tensor) -> Tensor:
         """(n, dim) → (n, width)."""
         return torch.relu((inputs.to(self.weights) - self.centre) @ self.weights.T - self.switches)
@@ -41,6 +43,7 @@ class FirstStep:
     centre: Tensor
     rows: Tensor  # centred inputs, to measure projections on
 
+    @full_precision()
     def layer(self, switch: float = 0.7, *, redraw: torch.Generator | None = None) -> OneStepLayer:
         """The features, scaled so that the median |switch| is ``switch`` times the root mean square of the inputs'
         projections on the neurons. With ``redraw`` switches are drawn anew from a Gaussian of that median."""
@@ -65,6 +68,7 @@ class FirstStep:
         return OneStepLayer(weights, switches, self.centre)
 
 
+@full_precision()
 def first_step(
     inputs: Tensor, residuals: Tensor, *, generator: torch.Generator, width: int = 512, bias_scale: float = 1.0
 ) -> FirstStep:

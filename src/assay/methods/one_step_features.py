@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss, one_hot
 
 from assay._extras import extra
+from assay.training.seeds import stream
 
 from ._checks import number, one_of
 from ._heads import Head, ridge_by_cross_validation, ridge_heads, softmax_head
@@ -127,7 +128,7 @@ class OneStepFeatures:
         self.switch_ = 0.7 if isinstance(switch, str) else float(switch)
         self.penalty_ = 1e-2 if isinstance(penalty, str) else float(penalty)
         self.linear_ = self._linear(problem)
-        generator = torch.Generator().manual_seed(seed)
+        generator = stream(seed, "network")
         self.layer_: OneStepLayer = self._layer(self._step(problem, self.linear_, generator), self.switch_, generator)
         if self._estimator_type != "transformer":
             self.head_ = self._head(problem, self.layer_, self.linear_, self.penalty_)
@@ -185,7 +186,7 @@ class OneStepFeatures:
         held = round(self.held_out * n)
         if held < 2 or n - held < 8:
             return None
-        order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+        order = torch.randperm(n, generator=stream(seed, "held out"))
         parts = problem.part(order[held:]), problem.part(order[:held])
         alike = parts[0].labels == parts[0].labels[0]
         return None if bool(alike.all()) else parts
@@ -195,7 +196,7 @@ class OneStepFeatures:
         with least-squares heads, which cost one decomposition for all penalties."""
         switches = SWITCHES if isinstance(self.switch, str) else (float(self.switch),)
         penalties = PENALTIES if isinstance(self.penalty, str) else (float(self.penalty),)
-        generator = torch.Generator().manual_seed(seed)
+        generator = stream(seed, "network")
         linear = self._linear(seen)
         step = self._step(seen, linear, generator)
         best, chosen, layers = float("inf"), (switches[0], penalties[0]), {}

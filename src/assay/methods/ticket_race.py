@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss, softplus
 
 from assay._reports import PALETTE, Report, charts
+from assay.training.seeds import stream
 
 from ._batches import Labelled, on, rows_of
 from ._checks import number, whole
-from ._layers import Layer, answer, uncached_casts
+from ._layers import Layer, answer
 from ._models import evaluating
+from ._precision import uncached_casts
 from .gradient_ticket import masked
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -70,7 +72,10 @@ class TicketRace(Report):
     def headline(self) -> str:
         others = [arm.name for arm in self.arms if arm.name not in ("full", "ticket")]
         won = ", ".join(f"{name} in {self.beats('ticket', name)} of {self.seeds} seeds" for name in others)
-        return f"test loss {self.level:.3g} was reached by the ticket before {won}"
+        lines = [f"test loss {self.level:.3g} was reached by the ticket before {won}"]
+        if edges := [arm.name for arm in self.arms if arm.at_edge]:
+            lines.append(f"the best rate of {', '.join(edges)} is the smallest or largest tried: widen learning_rates")
+        return "\n".join(lines)
 
     def table(self) -> list[dict[str, Any]]:
         """A row per arm; ``steps`` is the mean over the seeds that reached the level."""
@@ -145,7 +150,7 @@ def compare_tickets(
     size = int(mask.sum())
 
     def random_units(seed: int) -> Tensor:
-        order = torch.randperm(len(mask), generator=torch.Generator().manual_seed(seed))
+        order = torch.randperm(len(mask), generator=stream(seed, "units"))
         return torch.zeros_like(mask, device="cpu").index_fill_(0, order[:size], True)
 
     heavy = _largest(torch.linalg.vector_norm(chosen.rows(), dim=1), size)
@@ -230,7 +235,7 @@ def _train(
         units = masks(seed)
         network = (copy.deepcopy(start) if units is None else masked(start, layer, units)).train()
         rule = optimizer([p for p in network.parameters() if p.requires_grad], lr=rate)
-        draws = torch.Generator().manual_seed(seed)
+        draws = stream(seed, "batches")
         curve: list[float] = []
         for step in range(points[-1] + 1):
             if step in points:

@@ -18,8 +18,9 @@ from assay._reports import NOT_SAVED, PALETTE, Report, charts
 from assay.methods._batches import as_inputs, on
 from assay.methods._callbacks import lightning_callback, trainer_callback
 from assay.methods._checks import all_finite, check_fields, limits
-from assay.methods._layers import Layer, uncached_casts
+from assay.methods._layers import Layer
 from assay.methods._models import evaluating
+from assay.methods._precision import uncached_casts
 
 from .cones import cosines_or_zero
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from assay._extras import extra
 from assay._reports import Report
 from assay.methods._checks import all_finite, number, one_of, whole
+from assay.methods._precision import full_precision
 
 from .directions import cosines, unit_rows
 
@@ -51,6 +52,7 @@ class ConeShare(Report):
         return [{"inside": self.inside, "rows": self.rows, "share": self.share}]
 
 
+@full_precision()
 def p_hat(
     gradients: Tensor,
     direction: Tensor,
@@ -81,6 +83,7 @@ def p_hat(
     return ConeShare(inside, len(gradients), gamma, floor)
 
 
+@full_precision()
 def cosines_or_zero(vectors: Tensor, directions: Tensor) -> Tensor:
     """cos of vectors (rows, dim) with directions (directions, dim): (rows, directions), 0 for a vector of zero."""
     alive = vectors.abs().amax(1) > 0
@@ -99,6 +102,7 @@ class Cone:
     cosines: Tensor  # (members,) |cos|
 
 
+@full_precision()
 def cone_cover(
     vectors: Tensor, *, gamma: float = 0.1, most: int = 16, least: int = 1, centres: int = 2048
 ) -> list[Cone]:

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, normalize
 
 from assay._reports import NOT_SAVED, Report, charts
-from assay.methods._batches import Labelled, rows_of
-from assay.methods._checks import all_finite, number, whole
-from assay.methods._layers import Layer, answer, trainable, uncached_casts
-from assay.methods._models import evaluating
+from assay.methods._batches import Labelled
+from assay.methods._checks import number, whole
+from assay.methods._layers import Layer
+from assay.methods._precision import full_precision
 
-from .cones import cone_cover
-from .residuals import Residuals
+from .cones import check_width, cone_cover
+from .layer_gradients import layer_gradients
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class GradientFeatures(Report):
         lines[0] += f" ({self.samples} samples, cones of width {self.gamma:g})"
         if self.refused:
             best = max(each.stability for each in self.refused)
-            number = f"{len(self.refused)} more cones are" if len(self.refused) > 1 else "1 more cone is"
+            count = f"{len(self.refused)} more cones are" if len(self.refused) > 1 else "1 more cone is"
             lines.append(
-                f"{number} not named: two halves of the data do not agree on the direction (cosine {best:.2f} at best, "
+                f"{count} not named: two halves of the data do not agree on the direction (cosine {best:.2f} at best, "
                 f"{self.least_stability:g} is asked for); more samples may decide"
             )
         return "\n".join([*lines, *(f"warning: {each}" for each in self.warnings)])
@@ -160,7 +160,7 @@ def gradient_features(
 
     ``data`` are inputs with ``targets``, a pair of both, a mapping with ``labels``, or a data loader of either kind.
     """
-    number("gamma", gamma, above=0, below=1)
+    check_width(gamma)
     number("least_mass", least_mass, above=0, most=1)
     number("drop", drop, least=0, below=1)
     number("stability", stability, least=-1, most=1)
@@ -170,10 +170,9 @@ def gradient_features(
         whole("samples", samples, 2)
     chosen = Layer(model, layer)
     labelled = Labelled(data, targets, size=batch_size, device=chosen.device, limit=samples)
-    halves, residuals = _passes(
-        chosen, labelled, Residuals(labelled, center=center, output=output), whole("seed", seed)
-    )
-    gradients = (halves[0] + halves[1]).cpu()
+    found = layer_gradients(chosen, labelled, center=center, output=output, seed=whole("seed", seed))
+    warnings = found.residuals.warnings()
+    gradients = found.halves[0] + found.halves[1]
     norms = torch.linalg.vector_norm(gradients, dim=1)
     alive = norms > 0
     if not bool(alive.any()):
@@ -184,36 +183,33 @@ def gradient_features(
     kept = (alive & (norms >= floor)).nonzero().squeeze(1)
     least = max(1, round(least_mass * len(gradients)))
     cones = cone_cover(gradients[kept], gamma=gamma, most=most, least=least)
-    agreed = [_agreement(kept[cone.members], cone.signs, [half.cpu() for half in halves]) for cone in cones]
-    named = [(cone, found) for cone, found in zip(cones, agreed, strict=True) if found >= stability]
+    agreed = [_agreement(kept[cone.members], cone.signs, found.halves) for cone in cones]
+    named = [(cone, cosine) for cone, cosine in zip(cones, agreed, strict=True) if cosine >= stability]
     own, cosines = torch.full((len(gradients),), -1), torch.full((len(gradients),), torch.nan)
     for i, (cone, _) in enumerate(named):
         own[kept[cone.members]], cosines[kept[cone.members]] = i, cone.cosines.to(cosines)
     biases = chosen.biases()
-    positive = (
-        None if biases is None else [float((biases.cpu()[own == i] > 0).double().mean()) for i in range(len(named))]
-    )
+    positive = None if biases is None else [(biases.cpu()[own == i] > 0).float().mean() for i in range(len(named))]
+    none = gradients.new_zeros(0, gradients.shape[1])
     return GradientFeatures(
         layer=layer,
-        samples=residuals.samples,
+        samples=found.residuals.samples,
         units=len(gradients),
         silent=int((~alive).sum()),
         floor=floor,
         gamma=gamma,
         least_stability=stability,
-        directions=torch.stack([cone.direction for cone, _ in named])
-        if named
-        else gradients.new_zeros(0, gradients.shape[1]),
+        directions=torch.stack([cone.direction for cone, _ in named]) if named else none,
         mass=torch.tensor([len(cone.members) / len(gradients) for cone, _ in named]),
         width=torch.tensor([1 - float(cone.cosines.min()) for cone, _ in named]),
-        stability=torch.tensor([found for _, found in named]),
+        stability=torch.tensor([cosine for _, cosine in named]),
         positive_bias=None if positive is None else torch.tensor(positive),
         refused=tuple(
-            Refused(len(cone.members) / len(gradients), found)
-            for cone, found in zip(cones, agreed, strict=True)
-            if found < stability
+            Refused(len(cone.members) / len(gradients), cosine)
+            for cone, cosine in zip(cones, agreed, strict=True)
+            if cosine < stability
         ),
-        warnings=residuals.warnings(),
+        warnings=warnings,
         shape=chosen.shape,
         own=own,
         cosines=cosines,
@@ -221,71 +217,8 @@ def gradient_features(
     )
 
 
-def _passes(layer: Layer, data: Labelled, residuals: Residuals, seed: int) -> tuple[list[Tensor], Residuals]:
-    """The sums of the two halves' gradients (units, dim), divided by all samples and by each unit's outgoing scale."""
-    coins = torch.Generator().manual_seed(seed)
-    sums = [torch.zeros_like(layer.weight, dtype=torch.promote_types(layer.weight.dtype, torch.float32)) for _ in "ab"]
-    scale = OutgoingScale(layer)
-    # A shuffling data loader draws from the global generator, which is left as it was.
-    with torch.random.fork_rng(devices=[]), evaluating(layer.model), trainable(layer.weight), uncached_casts(), scale:
-        for inputs, targets in data:
-            half = torch.randint(2, (len(targets),), generator=coins)
-            for which, total in enumerate(sums):
-                chosen = half == which
-                if not bool(chosen.any()):
-                    continue
-                outputs = answer(layer.model, rows_of(inputs, chosen))
-                residual = residuals(outputs.detach(), targets[chosen.to(targets.device)])
-                scale.energies = residual.square().sum(1)
-                objective = (residual * outputs.float().reshape(len(residual), -1)).sum()
-                if not objective.requires_grad:
-                    raise ValueError(f"the model's output does not depend on the layer {layer.name!r}")
-                (gradient,) = torch.autograd.grad(objective, [layer.weight], allow_unused=True)
-                if gradient is None:
-                    raise ValueError(f"the model's output does not depend on the layer {layer.name!r}")
-                all_finite(f"the gradients of {layer.name!r}", gradient)
-                total.add_(gradient)
-    outgoing = scale.value().cpu()
-    inverse = torch.where(outgoing > 0, 1 / torch.where(outgoing > 0, outgoing, 1), 0) / residuals.samples
-    return [layer.rows(total).cpu().float() * inverse.unsqueeze(1) for total in sums], residuals
-
-
-class OutgoingScale:
-    """How strongly a unit acts on the output, read off the signals that come back to it: the root of Σ signal² over
-    Σ ‖residual‖² where there was a signal. A ReLU unit before a single output has exactly |its outgoing weight|."""
-
-    def __init__(self, layer: Layer) -> None:
-        self.layer = layer
-        units = len(layer.rows())
-        self.energies = torch.zeros(0, device=layer.device)  # ‖residual‖² of the samples in the present pass
-        self.signal = torch.zeros(units, device=layer.device)
-        self.driven = torch.zeros(units, device=layer.device)
-
-    def __enter__(self) -> None:
-        self.hook = self.layer.module.register_forward_hook(self._watch)
-
-    def __exit__(self, *_: Any) -> None:
-        self.hook.remove()
-
-    def _watch(self, module: nn.Module, inputs: Any, output: Tensor) -> None:
-        if output.requires_grad:
-            output.register_hook(self._add)  # type: ignore[no-untyped-call]
-
-    def _add(self, gradient: Tensor) -> None:
-        signals = self.layer.units_last(gradient.detach()).float()
-        energies = self.energies
-        if len(signals) != len(energies):  # the first axis is not that of samples: time, or windows of an image
-            energies = energies.mean().expand(len(signals))
-        flat = signals.reshape(len(signals), -1, signals.shape[-1])
-        self.signal += flat.square().sum((0, 1))
-        self.driven += (energies[:, None, None] * (flat != 0)).sum((0, 1))
-
-    def value(self) -> Tensor:
-        """(units,)."""
-        return torch.where(self.driven > 0, self.signal / torch.where(self.driven > 0, self.driven, 1), 0).sqrt()
-
-
-def _agreement(members: Tensor, signs: Tensor, halves: list[Tensor]) -> float:
+@full_precision()
+def _agreement(members: Tensor, signs: Tensor, halves: tuple[Tensor, Tensor]) -> float:
     """The cosine of the members' mean directions on the two halves; 0 where one of them has none."""
     first, second = (signs.to(half) @ normalize(half[members], dim=1) for half in halves)
     return float(cosine_similarity(first, second, dim=0))
