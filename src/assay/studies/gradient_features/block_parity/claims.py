@@ -39,7 +39,6 @@ def parity_learned(m: Measurements[Params], *, instance: str) -> Judgement:
     "structure.",
     source="Block parity case, r = 1: OPT = 0",
     when=_among("100-9"),
-    headline=True,
 )
 def parity_learned_main(m: Measurements[Params]) -> Judgement:
     return m.final("uniform_accuracy", arm="parity", instance="100-9", method="gradient").above(0.95)
