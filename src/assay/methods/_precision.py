@@ -1,4 +1,4 @@
-"""Autocast around somebody's call: it is for their model's passes, not for our arithmetic, and its cache must not lie."""
+"""Autocast around somebody's call: it is for their model's passes and not for our arithmetic, and its cache may lie."""
 
 from __future__ import annotations
 

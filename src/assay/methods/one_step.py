@@ -61,7 +61,8 @@ class FirstStep:
             drawn = torch.randn(len(norms), generator=redraw, dtype=torch.float64).to(weights)
             return OneStepLayer(weights, drawn * median / _MEDIAN, self.centre)
         switches = torch.zeros_like(norms)
-        switches[alive] = self.signs[alive] * norms[alive].median() / norms[alive] * median
+        reach = 1 / norms[alive]
+        switches[alive] = self.signs[alive] * reach / reach.quantile(0.5) * median
         # Beyond the farthest input a neuron is silent, or linear: where exactly makes no difference but for rounding.
         farthest = projections.abs().amax(0)
         switches[alive] = switches[alive].clamp(-farthest, farthest)

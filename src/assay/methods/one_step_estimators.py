@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from assay._extras import extra
-
+from ._sklearn import ClassifierMixin, RegressorMixin
 from .one_step_features import OneStepFeatures
 
 
-class OneStepClassifier(OneStepFeatures):
+class OneStepClassifier(ClassifierMixin, OneStepFeatures):  # type: ignore[misc]
     """One-step features and a softmax head on them; ``transform`` gives the features."""
 
-    _estimator_type = "classifier"
+    _head_kind = "softmax"
 
     def __init__(
         self,
@@ -49,25 +48,19 @@ class OneStepClassifier(OneStepFeatures):
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class of every sample."""
-        found: np.ndarray = self.classes_[self._scores(X).argmax(1).numpy()]
+        best = self._scores(X).argmax(1).numpy()
+        found: np.ndarray = self.classes_[best]
         return found
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy."""
-        with extra("lab", "OneStepClassifier"):
-            from sklearn.metrics import accuracy_score
-
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def _scores(self, X: Any) -> Tensor:
         inputs = self._inputs(X)
         return self.head_(self.layer_(inputs))
 
 
-class OneStepRegressor(OneStepFeatures):
+class OneStepRegressor(RegressorMixin, OneStepFeatures):  # type: ignore[misc]
     """One-step features of what a linear model leaves over, with a ridge head; biases are redrawn after the step."""
 
-    _estimator_type = "regressor"
+    _head_kind = "ridge"
 
     def __init__(
         self,
@@ -96,10 +89,3 @@ class OneStepRegressor(OneStepFeatures):
         inputs = self._inputs(X)
         found = self.head_(self.layer_(inputs))
         return (found if self.linear_ is None else found + self.linear_(inputs)).squeeze(1).numpy()
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R²."""
-        with extra("lab", "OneStepRegressor"):
-            from sklearn.metrics import r2_score
-
-        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))

@@ -1,13 +1,12 @@
 """One-step features as scikit-learn estimators: a transformer, and a classifier and a regressor with a convex head.
 
-scikit-learn is imported when something is fitted; its conventions (parameters, tags, cloning) need none of its classes.
+This module can be imported without scikit-learn; fitting needs it.
 """
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from assay.training.seeds import stream
 
 from ._checks import number, one_of
 from ._heads import Head, ridge_by_cross_validation, ridge_heads, softmax_head
+from ._sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .one_step import FirstStep, OneStepLayer, first_step
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -42,7 +42,7 @@ class _Problem:
         return one_hot(self.labels, self.classes).double() if self.classes else self.labels.unsqueeze(1)
 
 
-class OneStepFeatures:
+class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Supervised features after one gradient step of a two-layer ReLU network: a scikit-learn transformer.
 
     ``width`` is the number of features, a multiple of four. The larger ``bias_scale``, the fewer inputs a neuron sees
@@ -51,7 +51,7 @@ class OneStepFeatures:
     the step. ``loss`` says what y is: classes ("logistic") or numbers ("squared"), whose linear part is taken off.
     """
 
-    _estimator_type = "transformer"
+    _head_kind: Literal["none", "softmax", "ridge"] = "none"
 
     def __init__(
         self,
@@ -74,47 +74,10 @@ class OneStepFeatures:
         self.held_out = held_out
         self.random_state = random_state
 
-    # What scikit-learn asks of an estimator.
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name, as scikit-learn's search and clone want them."""
-        return {name: getattr(self, name) for name in self._names()}
-
-    def set_params(self, **params: Any) -> OneStepFeatures:
-        """Change parameters by name."""
-        for name, value in params.items():
-            if name not in self._names():
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(self._names())}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        said = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name].default]
-        return f"{type(self).__name__}({', '.join(said)})"
-
     def __sklearn_tags__(self) -> Any:
-        with extra("lab", _WHAT):
-            from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags, TransformerTags
-
-        kind = self._estimator_type
-        return Tags(
-            estimator_type=None if kind == "transformer" else kind,
-            target_tags=TargetTags(required=True),
-            transformer_tags=TransformerTags(),
-            classifier_tags=ClassifierTags() if kind == "classifier" else None,
-            regressor_tags=RegressorTags() if kind == "regressor" else None,
-            input_tags=InputTags(),
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "layer_")
-
-    # Fitting.
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
     def fit(self, X: Any, y: Any) -> OneStepFeatures:
         """Choose switch and penalty on held-out data where they are to be chosen, then take the step on all of it."""
@@ -130,7 +93,7 @@ class OneStepFeatures:
         self.linear_ = self._linear(problem)
         generator = stream(seed, "network")
         self.layer_: OneStepLayer = self._layer(self._step(problem, self.linear_, generator), self.switch_, generator)
-        if self._estimator_type != "transformer":
+        if self._head_kind != "none":
             self.head_ = self._head(problem, self.layer_, self.linear_, self.penalty_)
         return self
 
@@ -138,13 +101,12 @@ class OneStepFeatures:
         """The features (n, width)."""
         return self.layer_(self._inputs(X)).numpy()
 
-    def fit_transform(self, X: Any, y: Any = None, **_: Any) -> np.ndarray:
-        """``fit`` and then ``transform`` of the same data."""
-        return self.fit(X, y).transform(X)
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.layer_.weights)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names for data frames: onestepfeatures0, ..."""
-        return np.asarray([f"{type(self).__name__.lower()}{i}" for i in range(len(self.layer_.weights))], dtype=object)
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "layer_")
 
     def _problem(self, X: Any, y: Any) -> _Problem:
         with extra("lab", _WHAT):
@@ -208,7 +170,7 @@ class OneStepFeatures:
                 self.validation_.append({"switch": switch, "penalty": penalty, "squared_loss": loss})
                 if loss < best:
                     best, chosen = loss, (switch, penalty)
-        if self._estimator_type != "classifier" or len(penalties) == 1:
+        if self._head_kind != "softmax" or len(penalties) == 1:
             return chosen
         layer = layers[chosen[0]]
         losses, start = {}, None

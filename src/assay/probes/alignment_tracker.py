@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay._reports import NOT_SAVED, PALETTE, Report, charts
+from assay._reports import NOT_SAVED, PALETTE, Report, charts, plain
 from assay.methods._batches import as_inputs, on
 from assay.methods._callbacks import lightning_callback, trainer_callback
 from assay.methods._checks import all_finite, check_fields, limits
@@ -63,7 +63,7 @@ class Alignment(Report):
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"table": self.table()}
+        return super().to_dict() | {"table": plain(self.table())}
 
     def figure(self) -> Any:
         """Cosine, drift and flips over steps."""
