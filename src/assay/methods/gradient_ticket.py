@@ -53,7 +53,7 @@ class GradientTicket(Report):
         )
 
     def table(self) -> list[dict[str, Any]]:
-        """A row per direction and sign."""
+        """A row per direction and sign that has units in its cone."""
         return [
             {
                 "direction": group.direction,
@@ -65,6 +65,7 @@ class GradientTicket(Report):
                 "farthest_switch": group.switches[1],
             }
             for group in self.groups
+            if group.candidates
         ]
 
     def figure(self) -> Any:
