@@ -29,12 +29,13 @@ def mirrored(weights: Tensor, thresholds: Tensor, outputs: Tensor) -> TwoLayer:
 
 
 def symmetric_start(seeds: Seeds, neurons: int, dim: int, threshold: float) -> TwoLayer:
-    """Standard normal weights and outputs, one threshold ±b̃. By homogeneity only b̃ over the scale of w matters."""
+    """Weights N(0, 1/dim), standard normal outputs and one threshold ±b̃, given for standard normal weights and scaled
+    along: first gradients depend on their quotient alone, and inputs of norm √dim give activations of order 1."""
     if threshold <= 0:
         raise ValueError(f"the initial threshold must be above 0, not {threshold:g}")
-    weights = seeds.normal("initial weights", neurons, dim)
+    weights = seeds.normal("initial weights", neurons, dim) / math.sqrt(dim)
     outputs = seeds.normal("initial outputs", neurons)
-    return mirrored(weights, torch.full_like(outputs, threshold), outputs)
+    return mirrored(weights, torch.full_like(outputs, threshold / math.sqrt(dim)), outputs)
 
 
 def sampled_gradients(start: TwoLayer, sample: Sample) -> Tensor:

@@ -127,17 +127,6 @@ def random_fourier(seeds: Seeds, name: str, width: int, dim: int, scale: float) 
     return lambda seed, x: torch.addmm(phases[seed], x, weights[seed].T).cos_()
 
 
-def best_of(choices: Sequence[Fitted]) -> tuple[Fitted, Tensor]:
-    """Seed by seed the fit that did best on the held-out samples, and the index of it."""
-    index = torch.stack([fitted.scores for fitted in choices]).argmax(0)
-    rows = torch.arange(len(index))
-    fields = {
-        name: torch.stack([getattr(fitted, name) for fitted in choices])[index, rows]
-        for name in ("outputs", "penalties", "scores", "norms")
-    }
-    return Fitted(**fields), index
-
-
 def polynomial(degree: int, dim: int, shift: float = 0.0) -> Kernel:
     return lambda x, z: (shift + x @ z.T / dim) ** degree
 
