@@ -27,7 +27,3 @@ def test_bad_parameters_get_one_sentence(overrides, words):
     with pytest.raises(UserError, match=words) as refusal:
         study.resolve("smoke", overrides)
     assert "\n" not in str(refusal.value)
-
-
-def test_headlines_are_a_story_of_five_to_nine():
-    assert 5 <= len([claim for claim in study.claims.values() if claim.headline]) <= 9

@@ -53,12 +53,12 @@ def test_each_seed_takes_its_own_best_rate_and_a_hopeless_one_counts_with_the_la
     validation, test = (PROBLEM.sample(SEEDS, name, 200) for name in ("validation", "test"))
     batch = lambda step: PROBLEM.sample(SEEDS, f"batch {step}", 100)  # noqa: E731
     steps = (0, 1, 2, 4, 8)
-    found = race(NET, batch, validation, test, rates=(1e-9, 0.1), steps=steps, level=0.5)
+    found = race(NET, batch, validation, test, rates=(1e-9, 0.1), steps=steps, level=0.65)
     assert found.rates.tolist() == [0.1, 0.1]
     assert bool(found.reached.all())
     assert found.losses.shape == (5, 2)
-    alone = race(NET, batch, validation, test, rates=(0.1,), steps=steps, level=0.5)
+    alone = race(NET, batch, validation, test, rates=(0.1,), steps=steps, level=0.65)
     assert torch.equal(alone.first, found.first)
-    hopeless = race(NET, batch, validation, test, rates=(1e-9,), steps=steps, level=0.5)
+    hopeless = race(NET, batch, validation, test, rates=(1e-9,), steps=steps, level=0.65)
     assert hopeless.first.tolist() == [8, 8]
     assert not bool(hopeless.reached.any())
