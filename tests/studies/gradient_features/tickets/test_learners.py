@@ -5,7 +5,15 @@ import torch
 from assay.studies.gradient_features.learners import RELU, sampled_gradients, stepped, symmetric_start
 from assay.studies.gradient_features.problem import GaussianMixture
 from assay.studies.gradient_features.theory import cosines
-from assay.studies.gradient_features.tickets.learners import keep, nearest, race, random_choice, rescaled, sensitivity
+from assay.studies.gradient_features.tickets.learners import (
+    discovered,
+    keep,
+    nearest,
+    race,
+    random_choice,
+    rescaled,
+    sensitivity,
+)
 from assay.training import Seeds
 
 SEEDS = Seeds((0, 1))
@@ -21,6 +29,16 @@ def test_a_ticket_holds_the_nearest_neurons_of_every_signed_feature():
     found = cosines(NET.weights, PROBLEM.features)
     assert float(found[0, :, 0].max()) == float(found[0, chosen[0, 0], 0])
     assert float(found[1, :, 1].min()) == float(found[1, chosen[1, 6], 1])
+
+
+def test_clusters_of_weights_are_found_without_their_names():
+    axes = torch.eye(3, 8)
+    noise = 0.05 * SEEDS.normal("noise", 30, 8)
+    weights = torch.cat([axes[:2].repeat(15, 1), -axes[:2].repeat(15, 1)]).expand(2, -1, -1) + noise.repeat(1, 2, 1)
+    net = type(NET)(weights, torch.zeros(2, 60), torch.zeros(2, 60))
+    found = cosines(discovered(net, 2, cosine=0.9), axes).abs()
+    assert bool((found.amax(1)[:, :2] > 0.95).all())
+    assert nearest(net, discovered(net, 2, cosine=0.9), 3).shape == (2, 12)
 
 
 def test_kept_neurons_are_the_same_neurons():

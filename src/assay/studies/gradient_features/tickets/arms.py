@@ -13,9 +13,9 @@ from assay.training import Seeds, TwoLayer
 from ..learners import sampled_gradients, stepped, symmetric_start
 from ..params import FirstStep
 from ..problem import GaussianMixture, Sample
-from .learners import keep, nearest, race, random_choice, rescaled, sensitivity
+from .learners import discovered, keep, nearest, race, random_choice, rescaled, sensitivity
 
-AFTER = ("full", "ticket", "random", "magnitude", "snip")
+AFTER = ("full", "ticket", "discovered", "random", "magnitude", "snip")
 AT_START = ("init", "init, ticket's norms", "init, ticket's norms, outputs")
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LEVEL = 0.05
@@ -62,6 +62,8 @@ def _networks(params: Params, seeds: Seeds, problem: GaussianMixture, who: str) 
         return keep(net, random_choice(seeds, net.output.shape[1], size))
     if who == "ticket":
         return keep(net, ticket)
+    if who == "discovered":
+        return keep(net, nearest(net, discovered(net, len(features), cosine=0.7), params.ticket_each))
     scores = net.weights.norm(dim=-1) if who == "magnitude" else sensitivity(net, sample)
     return keep(net, scores.topk(size, dim=1).indices)
 

@@ -78,6 +78,18 @@ def same_error(m: Measurements[Params]) -> Judgement:
 
 
 @part.claim(
+    "X8",
+    "On the XOR mixture a ticket around directions found by clustering the stepped weights needs fewer steps than a "
+    "random subset.",
+    source="beyond the source: the features need not be known to cut a ticket",
+    when=SIZES,
+)
+def discovered_ticket(m: Measurements[Params]) -> Judgement:
+    lead = m.final("steps", arm="tickets", who="random") - m.final("steps", arm="tickets", who="discovered")
+    return lead.named("steps, random − discovered").above(0)
+
+
+@part.claim(
     "X6",
     "On the XOR mixture the same neurons at the start end within half a point of the ticket's error: the ticket buys "
     "speed only.",

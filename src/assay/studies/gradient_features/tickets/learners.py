@@ -23,10 +23,25 @@ def keep(net: TwoLayer, chosen: Tensor) -> TwoLayer:
 
 
 def nearest(net: TwoLayer, features: Tensor, each: int) -> Tensor:
-    """The ``each`` neurons with the largest cosine to every signed feature: (seeds, 2·features·each) indices."""
-    signed = torch.cat([features, -features])
+    """The ``each`` neurons with the largest cosine to every signed feature, given (…, features, dim) for all seeds
+    or one by one: (seeds, 2·features·each) indices."""
+    signed = torch.cat([features, -features], -2)
     found = cosines(net.weights, signed)  # (seeds, neurons, signed features)
     return found.topk(each, dim=1).indices.mT.flatten(1)
+
+
+def discovered(net: TwoLayer, count: int, cosine: float) -> Tensor:
+    """Directions found without knowing the features: again and again the weight with the most others within the cone
+    (of either sign), whose cone is then left out: (seeds, count, dim)."""
+    unit = net.weights / net.weights.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+    near = (unit @ unit.mT).abs() > cosine  # (seeds, neurons, neurons)
+    free, rows, found = near.new_ones(near.shape[:2]), torch.arange(len(unit)), []
+    for _ in range(count):
+        crowd = (near & free.unsqueeze(1)).sum(-1) * free
+        centre = crowd.argmax(1)
+        found.append(unit[rows, centre])
+        free = free & ~near[rows, centre]
+    return torch.stack(found, 1)
 
 
 def sensitivity(net: TwoLayer, sample: Sample) -> Tensor:
