@@ -63,7 +63,9 @@ def lines_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+    if value is None or value != value:
+        return "-"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def charts(what: str) -> Any:

@@ -96,7 +96,7 @@ class GradientTicket(Report):
                 ),
                 size=alt.Size("kept:N", scale=alt.Scale(domain=["ticket", "left out"], range=[90, 30]), title=None),
             )
-            .properties(width=420, height=260, title=f"The ticket among the units of {self.layer}")
+            .properties(width=420, height=260, title=f"The ticket among the units of layer {self.layer}")
         )
 
     def masked(self, model: nn.Module) -> nn.Module:

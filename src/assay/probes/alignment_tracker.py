@@ -85,7 +85,7 @@ class Alignment(Report):
                 color=alt.Color("what:N", scale=alt.Scale(domain=said, range=list(PALETTE[:3])), title=None),
             )
             .properties(
-                width=420, height=240, title=f"The units of {self.layer} and their features of step {self.reference}"
+                width=420, height=240, title=f"Units of layer {self.layer} and their features of step {self.reference}"
             )
         )
 

@@ -99,7 +99,9 @@ class GradientFeatures(Report):
                 color=alt.Color("stability:Q", scale=alt.Scale(domain=[0, 1], scheme="viridis"), title="stability"),
                 tooltip=["direction:N", "mass:Q", "stability:Q"],
             )
-            .properties(width=max(240, 40 * len(rows)), height=180, title=f"Shared gradient directions of {self.layer}")
+            .properties(
+                width=max(240, 40 * len(rows)), height=180, title=f"Shared gradient directions of layer {self.layer}"
+            )
         )
         grid = shape or (self.shape[1:] if len(self.shape) == 3 else None)
         return (
@@ -181,7 +183,7 @@ def gradient_features(
         )
     floor = float(norms[alive].quantile(drop)) if drop else 0.0
     kept = (alive & (norms >= floor)).nonzero().squeeze(1)
-    least = max(1, round(least_mass * len(gradients)))
+    least = max(2, round(least_mass * len(gradients)))  # what a single unit has, it does not share
     cones = cone_cover(gradients[kept], gamma=gamma, most=most, least=least)
     agreed = [_agreement(kept[cone.members], cone.signs, found.halves) for cone in cones]
     named = [(cone, cosine) for cone, cosine in zip(cones, agreed, strict=True) if cosine >= stability]
