@@ -61,7 +61,7 @@ part = lab.Part(
         "smoke": lab.PartPreset(
             instances=("50-5",),
             kernel_instances=("50-5",),
-            parity_samples=1500,
+            parity_samples=500,
             parity_neurons=64,
             block_samples=5000,
             block_neurons=64,

@@ -39,7 +39,7 @@ part = lab.Part(
     "multi_index",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(index_dim=16, index_neurons=64, index_ratios=(1.0, 4.0)),
+        "smoke": lab.PartPreset(index_dim=12, index_neurons=32, index_ratios=(1.0, 4.0)),
         "laptop": lab.PartPreset(fewer={"multi-index-kernels": 4}),
         "paper": lab.PartPreset(index_dim=100, index_neurons=1000),
     },

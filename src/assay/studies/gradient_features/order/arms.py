@@ -33,7 +33,7 @@ part = lab.Part(
     "order",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(order_dim=36, order_neurons=32, order_steps=40, order_batch=200),
+        "smoke": lab.PartPreset(order_dim=36, order_neurons=32, order_steps=20, order_batch=100),
         "paper": lab.PartPreset(order_steps=2000, order_rate=0.01, order_batch=1000),
     },
 )

@@ -36,7 +36,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(
-            ticket_dim=64, ticket_noise=1.5, ticket_neurons=32, ticket_each=3, race_batch=100, race_steps=10
+            ticket_dim=64, ticket_noise=1.5, ticket_neurons=32, ticket_each=3, race_batch=50, race_steps=6
         ),
         "paper": lab.PartPreset(race_steps=200),
     },

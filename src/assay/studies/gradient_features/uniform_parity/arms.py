@@ -27,6 +27,7 @@ WIDTHS: tuple[Width, ...] = ("promised", "promised, none constant", "2^(k-2)")
 
 
 class Params(Testing):
+    parity_sizes: tuple[Literal[2, 4], ...] = Field((2, 4), min_length=1, description="sizes k of uniform parities")
     head_samples: int = Field(6000, ge=200, description="samples for heads on uniform parities")
     sampled_dims: tuple[PositiveInt, ...] = Field((31, 41), description="dimensions with sampled gradients, k = 4")
     sample_ratios: tuple[PositiveFloat, ...] = Field((0.1, 0.3, 1.0), description="samples n·ξ²/d of sampled gradients")
@@ -45,7 +46,9 @@ part = lab.Part(
     "uniform_parity",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(head_samples=1000, sampled_dims=(11, 15), sample_ratios=(0.1, 1.0), ladder_neurons=32),
+        "smoke": lab.PartPreset(
+            parity_sizes=(2,), head_samples=1000, sampled_dims=(11, 15), sample_ratios=(0.1, 1.0), ladder_neurons=32
+        ),
         "laptop": lab.PartPreset(fewer={"sampled-parity": 4, "exact-parity": 6}),
         "paper": lab.PartPreset(sampled_dims=(31, 51, 71), sample_ratios=(0.1, 0.3, 1.0, 3.0)),
     },
@@ -78,7 +81,7 @@ def _record_head(params: Params, seeds: Seeds, record: lab.Recorder, problem: Un
 
 @part.arm(
     "exact-parity",
-    over={"size": tuple(DIMENSIONS), "width": WIDTHS},
+    over={"size": lambda p: p.parity_sizes, "width": WIDTHS},
     uses=("test_samples", "head_samples"),
     chunk=2,
     tolerance=0.05,
@@ -94,7 +97,7 @@ def exact_parity(params: Params, seeds: Seeds, record: lab.Recorder, *, size: in
 
 @part.arm(
     "fixed-parity",
-    over={"size": tuple(DIMENSIONS), "method": ("relu", "fourier")},
+    over={"size": lambda p: p.parity_sizes, "method": ("relu", "fourier")},
     uses=("test_samples", "head_samples"),
     chunk=2,
     tolerance=0.05,

@@ -7,6 +7,8 @@ from assay.lab import Judgement, Measurements, combine, farthest_from, pool
 from .arms import Params, part
 
 HEADS = {"heads on 6,000 samples or more": lambda p: p.head_samples >= 6000}
+FOUR = {**HEADS, "parities of 4 signs among the sizes": lambda p: 4 in p.parity_sizes}
+TWO = {**HEADS, "parities of 2 signs among the sizes": lambda p: 2 in p.parity_sizes}
 
 
 @part.claim(
@@ -32,11 +34,10 @@ def exact_cosines(m: Measurements[Params]) -> Judgement:
 
 
 @part.claims_over(
-    {"C4l": {"size": 2, "dim": 51}, "C4m": {"size": 4, "dim": 31}},
+    {"C4l": {"size": 2, "dim": 51, "when": TWO}, "C4m": {"size": 4, "dim": 31, "when": FOUR}},
     statement="On the parity of {size} of {dim} uniform signs, a head after one exact gradient step reaches 99 % with "
     "m = k·2^k·log(20k).",
     source="Uniform parity case, algorithm C",
-    when=HEADS,
 )
 def parity_learned(m: Measurements[Params], *, size: int) -> Judgement:
     return m.final("test_accuracy", arm="exact-parity", size=size, width="promised").above(0.99)
@@ -48,7 +49,7 @@ def parity_learned(m: Measurements[Params], *, size: int) -> Judgement:
     "them 99 % as well.",
     source="Uniform parity case; the product of x_A is a function of ⟨w_A, x_A⟩ for every sign vector w_A",
     printed="the gradient feature is the indicator of A, which 2^(1−k) of the neurons see",
-    when=HEADS,
+    when=FOUR,
 )
 def constant_not_needed(m: Measurements[Params]) -> Judgement:
     return m.final("test_accuracy", arm="exact-parity", size=4, width="promised, none constant").above(0.99)
@@ -59,18 +60,17 @@ def constant_not_needed(m: Measurements[Params]) -> Judgement:
     "On the parity of 4 of 31 uniform signs, 2^(k−2) = 4 neurons fail: a head after one exact gradient step stays "
     "below 90 %.",
     source="Uniform parity case: m has to grow with 2^k",
-    when=HEADS,
+    when=FOUR,
 )
 def few_neurons(m: Measurements[Params]) -> Judgement:
     return m.final("test_accuracy", arm="exact-parity", size=4, width="2^(k-2)").below(0.9)
 
 
 @part.claims_over(
-    {"C5o": {"size": 2, "dim": 51}, "C5p": {"size": 4, "dim": 31}},
+    {"C5o": {"size": 2, "dim": 51, "when": TWO}, "C5p": {"size": 4, "dim": 31, "when": FOUR}},
     statement="On the parity of {size} of {dim} uniform signs, tuned heads on as many random ReLU or Fourier features "
     "stay below 60 %.",
     source="Uniform parity case: fixed features",
-    when=HEADS,
 )
 def fixed_features_fall_short(m: Measurements[Params], *, size: int) -> Judgement:
     found = [m.final("test_accuracy", arm="fixed-parity", size=size, method=name) for name in ("relu", "fourier")]

@@ -48,7 +48,8 @@ def parity_samples(m: Measurements[Params]) -> alt.HConcatChart:
 )
 def parity_widths(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
-    for size, dim in DIMENSIONS.items():
+    for size in m.params.parity_sizes:
+        dim = DIMENSIONS[size]
         row = {"k of d": f"{size} of {dim}", "m promised": str(theory.promised_neurons(size))}
         for width in WIDTHS:
             row[width] = charts.plus_minus(m.final("test_accuracy", arm="exact-parity", size=size, width=width))
