@@ -77,7 +77,7 @@ def instance_of(name: str) -> BlockParity:
     return BlockParity(dim, size, structured=0.25, background=background)
 
 
-def _net(params: Params, seeds: Seeds, problem: BlockParity, train: Sample, neurons: int, ratio: float) -> TwoLayer:
+def _net(seeds: Seeds, problem: BlockParity, train: Sample, neurons: int, ratio: float) -> TwoLayer:
     start = symmetric_start(seeds, neurons, problem.dim, ratio * problem.spread)
     # Switches around 1, the distance of neighbouring knots of the oracle being 2/√k and its range √k.
     return stepped(start, sampled_gradients(start, train), knot=1.0)
@@ -106,7 +106,7 @@ def parity(params: Params, seeds: Seeds, record: lab.Recorder, *, instance: str,
     both = torch.cat([test.inputs, uniform.inputs], 1)
     width = 4 * params.parity_neurons
     if method == "gradient":
-        net = _net(params, seeds, problem, train, params.parity_neurons, params.threshold)
+        net = _net(seeds, problem, train, params.parity_neurons, params.threshold)
         record(median_cosine=cosines(net.weights, problem.features)[..., 0].abs().median(1).values)
         features = hidden_layer(net)
     elif method == "relu":
@@ -169,14 +169,20 @@ def block_gradients(params: Params, seeds: Seeds, record: lab.Recorder, *, case:
     record.array("cosines", cosines(found[:, : 2 * m], problem.features))
 
 
-@part.arm("blocks", over={"method": ("gradient", "one block")}, chunk=2, tolerance=0.05)
+@part.arm(
+    "blocks",
+    over={"method": ("gradient", "one block")},
+    uses=("test_samples", "block_samples", "block_neurons"),
+    chunk=2,
+    tolerance=0.05,
+)
 def blocks(params: Params, seeds: Seeds, record: lab.Recorder, *, method: str) -> None:
     """Three blocks: a head on gradient features against one on the true direction of a single block."""
     problem, ratio = CASES["plain"]
     train = problem.sample(seeds, "train", params.block_samples)
     uniform = replace(problem, structured=0.0).sample(seeds, "uniform test", params.test_samples)
     if method == "gradient":
-        features = hidden_layer(_net(params, seeds, problem, train, params.block_neurons, ratio))
+        features = hidden_layer(_net(seeds, problem, train, params.block_neurons, ratio))
     else:
         knots = torch.linspace(-2.5, 2.5, 64)
         features = lambda seed, x: ((x @ problem.features[0].to(x)).unsqueeze(-1) - knots.to(x)).clamp(min=0)  # noqa: E731

@@ -53,7 +53,7 @@ def blocks(m: Measurements[Params]) -> alt.LayerChart:
         alt.Chart(pl.concat(frames), width=420, height=220)
         .mark_bar(opacity=0.6)
         .encode(
-            x=alt.X("left:Q", title="cosine with the nearest block"),
+            x=alt.X("left:Q", bin="binned", title="cosine with the nearest block"),
             x2="right:Q",
             y=alt.Y("share:Q", title="share of neurons", stack=None),
             color=alt.Color("which:N", title=None),

@@ -83,6 +83,9 @@ def xor_gradients(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: in
         after = cosines(found, features).abs().amax(-1)
         record(at=at, median_before=before.median(1).values, median_after=after.median(1).values)
         record(at=at, trials=params.first_neurons, near_after=(after > 0.9).double().mean(1))
+        # The features are coordinate axes: what is left without them lies outside their span.
+        outside = found[..., len(features) :].norm(dim=-1) / found.norm(dim=-1)
+        record(at=at, outside_span=outside.median(1).values)
         # The floor of the XOR case: sure neurons have ‖G‖ of about √d/4, at least √d/5.
         strong = found.norm(dim=-1) >= math.sqrt(dim) / 5
         record(at=at, trials=params.first_neurons, above_floor=strong.double().mean(1))

@@ -18,8 +18,8 @@ BINS = np.linspace(0, 1, 26)
 @part.figure(
     "cones",
     caption="Share of first gradients in a cone around some feature of the XOR mixture, by the cone's width γ and the "
-    "dimension (exact gradients; both threshold signs agree, positive shown).",
-    shows=("C1a", "C1c"),
+    "dimension: the curves coincide (exact gradients; both threshold signs agree, positive shown).",
+    shows=("C1a", "X9"),
 )
 def cones(m: Measurements[Params]) -> alt.LayerChart:
     rows = m.rows("share_in_cones", arm="xor-gradients", labels="true", threshold_sign="positive")
@@ -48,7 +48,7 @@ def turning(m: Measurements[Params]) -> alt.Chart:
         alt.Chart(pl.concat(frames), width=420, height=110)
         .mark_bar()
         .encode(
-            x=alt.X("left:Q", title="cosine with the nearest feature"),
+            x=alt.X("left:Q", bin="binned", title="cosine with the nearest feature"),
             x2="right:Q",
             y=alt.Y("share:Q", title="share"),
             row=alt.Row("which:N", title=None, sort=["start", "gradient", "gradient of random labels"]),
