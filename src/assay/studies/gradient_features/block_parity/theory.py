@@ -19,7 +19,9 @@ def oracle_knots(size: int) -> tuple[Tensor, Tensor]:
         place = round(knot * math.sqrt(k))
         merged[place] = merged.get(place, 0.0) + output
     kept = {place: value for place, value in sorted(merged.items()) if abs(value) > 1e-9}
-    return torch.tensor(list(kept), dtype=torch.float64) / math.sqrt(k), torch.tensor(list(kept.values()))
+    return torch.tensor(list(kept), dtype=torch.float64) / math.sqrt(k), torch.tensor(
+        list(kept.values()), dtype=torch.float64
+    )
 
 
 def bump_knots(size: int) -> tuple[Tensor, Tensor]:

@@ -27,7 +27,9 @@ class Params(FirstStep):
     frozen_samples: int = Field(1500, ge=100, description="samples of descent on frozen features")
     frozen_neurons: int = Field(48, ge=8, description="neurons m of it, of which there are 4m")
     frozen_steps: int = Field(1000, ge=10, description="steps of it")
-    drift_rates: tuple[float, ...] = Field((1e-5, 1e-4, 1e-3, 1e-2), description="rates at which drift is followed")
+    drift_rates: tuple[float, ...] = Field(
+        (1e-5, 1e-4, 1e-3, 1e-2, 1e-1), description="rates at which drift is followed"
+    )
     drift_steps: int = Field(50, ge=5, description="steps for which drift is followed")
 
 

@@ -86,7 +86,7 @@ def loss_change(m: Measurements[Params]) -> Judgement:
     "At the largest rate the first layer does move: some neuron of a network on four XOR axes drifts by over a tenth "
     "of its norm.",
     source="control: the drift that is bounded can be seen",
-    when={"a rate of 0.01": lambda p: p.drift_rates[-1] >= 0.01, "50 steps": lambda p: p.drift_steps >= 50},
+    when={"a rate of 0.1": lambda p: p.drift_rates[-1] >= 0.1, "50 steps": lambda p: p.drift_steps >= 50},
 )
 def does_move(m: Measurements[Params]) -> Judgement:
     return m.final("drift", arm="drift", rate=m.params.drift_rates[-1]).above(0.1)

@@ -6,6 +6,7 @@ import math
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from assay import lab
 from assay.training import Seeds
@@ -58,6 +59,7 @@ def order(params: Params, seeds: Seeds, record: lab.Recorder, *, weights: str) -
     moments = [step for step in moments if 1 <= step <= params.order_steps]
     last_wrong = torch.zeros(len(seeds), 4)
     ahead, steps, leads = torch.zeros(len(seeds), dtype=torch.bool), [], []
+    clipped: list[Tensor] = []  # beyond the margin 1 the hinge loss sees no difference
     fell_back = torch.zeros(len(seeds))
     for step, now in train_both(net, batch, params.order_rate, params.order_steps):
         if step not in moments:
@@ -71,9 +73,11 @@ def order(params: Params, seeds: Seeds, record: lab.Recorder, *, weights: str) -
         ahead = ahead | (lead > 0).cpu()
         steps.append(step)
         leads.append(lead)
+        short, small_short, large_short = (each.clamp(-1, 1) for each in (outputs, small, large))
+        clipped.append(correlation(short, large_short) - correlation(short, small_short))
         for j in range(4):
             record(step=step, at={"axis": j + 1}, axis_error=shares[:, j])
-    record.curve(steps, larger_oracle_lead=torch.stack(leads))
+    record.curve(steps, larger_oracle_lead=torch.stack(leads), clipped_lead=torch.stack(clipped))
     logs = (last_wrong + 1).log()
     record(heavy_time=logs[:, :2].mean(1), light_time=logs[:, 2:].mean(1), fell_back=fell_back)
     record(heavy_first=last_wrong[:, :2].amax(1) < last_wrong[:, 2:].amin(1))

@@ -54,6 +54,18 @@ def large_oracle_last(m: Measurements[Params]) -> Judgement:
 
 
 @part.claim(
+    "X10",
+    "On XOR axes of unequal weight, with outputs clipped at the margin, the trained network correlates more with the "
+    "full oracle than the heavy one.",
+    source="derived: beyond the margin 1 the hinge loss sees no difference, and heavy axes lie far beyond it",
+    when={"400 steps or more": lambda p: p.order_steps >= 400},
+)
+def large_oracle_clipped(m: Measurements[Params]) -> Judgement:
+    lead = m.final("clipped_lead", arm="order", weights="unequal")
+    return lead.named("correlation of clipped outputs at the end, full − heavy oracle").above(0)
+
+
+@part.claim(
     "C7e",
     "On XOR axes of unequal weight a network that has come nearer to the full oracle never falls back to the smaller "
     "one.",

@@ -33,7 +33,7 @@ def order(m: Measurements[Params]) -> alt.HConcatChart:
     "oracles",
     caption="Correlation of the network with the oracle of all four axes minus that with the oracle of the first two, "
     "over the steps.",
-    shows=("C7c", "C7d", "C7e", "N9"),
+    shows=("C7c", "C7d", "C7e", "N9", "X10"),
 )
 def oracles(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("larger_oracle_lead", arm="order"), "weights", "step")
