@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.probes.gradient_features import gradient_features
+from assay.probes.layer_gradients import LayerGradients
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -318,3 +319,34 @@ def test_a_layer_that_the_output_ignores_and_one_that_is_silent():
         silent[0].bias.fill_(-1e6)
     with pytest.raises(ValueError, match="all are inactive"):
         gradient_features(silent, "0", inputs, labels)
+
+
+def parts_of(rows: Tensor, shares: Tensor) -> LayerGradients:
+    return LayerGradients(rows * shares[:, None, None], shares, residuals=None)  # type: ignore[arg-type]
+
+
+def test_stability_of_equal_parts_of_two_halves_and_of_noise():
+    shares = torch.tensor([0.25, 0.25, 0.5])
+    equal = torch.randn(1, 4, 6, generator=generator()).expand(3, -1, -1)
+    assert parts_of(equal, shares).stability(torch.arange(4)) == pytest.approx(1, abs=1e-5)
+    a, b = torch.randn(2, 5, generator=generator(1))
+    both = parts_of(torch.stack([a, b])[:, None], torch.tensor([0.5, 0.5])).stability(torch.tensor([0]))
+    assert both == pytest.approx(float(2 * (a @ b) / (a @ a + b @ b)), abs=1e-5)
+    noise = parts_of(torch.randn(8, 1, 4000, generator=generator(2)), torch.full((8,), 1 / 8))
+    assert abs(noise.stability(torch.tensor([0]))) < 0.1
+    # Signal s and noise σ per part: halves have cosine s² / (s² + 2σ²/8).
+    signal = torch.zeros(4000)
+    signal[0] = 40.0
+    mixed = parts_of(signal + torch.randn(8, 1, 4000, generator=generator(3)), torch.full((8,), 1 / 8))
+    assert mixed.stability(torch.tensor([0])) == pytest.approx(1600 / (1600 + 1000), abs=0.05)
+    empty = parts_of(torch.randn(2, 1, 3), torch.tensor([1.0, 0.0]))
+    assert empty.stability(torch.tensor([0])) == 0
+
+
+def test_shuffled_labels_name_nothing_even_where_inputs_have_two_large_directions():
+    model, (inputs, labels) = network(), axes_data(1500)
+    named = 0
+    for seed in range(10):
+        shuffled = labels[torch.randperm(len(labels), generator=generator(30 + seed))]
+        named += len(gradient_features(model, "0", inputs, shuffled).directions)
+    assert named <= 2, "ten shuffles, several cones each"

@@ -11,13 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cosine_similarity, normalize
 
 from assay._reports import NOT_SAVED, Report, charts
 from assay.methods._batches import Labelled
 from assay.methods._checks import number, whole
 from assay.methods._layers import Layer
-from assay.methods._precision import full_precision
 
 from .cones import check_width, cone_cover
 from .layer_gradients import layer_gradients
@@ -33,8 +31,8 @@ class Refused:
 
 @dataclass(frozen=True, repr=False)
 class GradientFeatures(Report):
-    """Directions (named, dim) of unit norm, the largest cone first. A direction is named when the means of its units'
-    gradients on two halves of the data agree: their cosine, ``stability``, is at least ``least_stability``."""
+    """Directions (named, dim) of unit norm, the densest cone first. A direction is named when the gradients of its
+    units on two halves of the data agree: their cosine, ``stability``, is at least ``least_stability``."""
 
     layer: str
     samples: int
@@ -149,6 +147,7 @@ def gradient_features(
     most: int = 16,
     drop: float = 0.1,
     stability: float = 0.7,
+    parts: int = 8,
     samples: int | None = None,
     batch_size: int = 256,
     seed: int = 0,
@@ -158,7 +157,8 @@ def gradient_features(
     The pass sends back −⟨residual, output⟩: the residual that the labels leave at zero output (``center``), or the one
     at the model's present output. ``output`` keeps one of several outputs, so that units are sorted by one class and
     not by mixtures. Gradients shorter than their ``drop`` quantile are left out; cones of width ``gamma`` with at least
-    ``least_mass`` of the units are kept, ``most`` of them. ``seed`` says which samples form which half.
+    ``least_mass`` of the units are kept, ``most`` of them. The cosine between two halves of the data, which must reach
+    ``stability``, is estimated from all pairs of ``parts`` that ``seed`` draws.
 
     ``data`` are inputs with ``targets``, a pair of both, a mapping with ``labels``, or a data loader of either kind.
     """
@@ -168,13 +168,14 @@ def gradient_features(
     number("stability", stability, least=-1, most=1)
     whole("most", most, 1)
     whole("batch_size", batch_size, 1)
+    whole("parts", parts, 2)
     if samples is not None:
         whole("samples", samples, 2)
     chosen = Layer(model, layer)
     labelled = Labelled(data, targets, size=batch_size, device=chosen.device, limit=samples)
-    found = layer_gradients(chosen, labelled, center=center, output=output, seed=whole("seed", seed))
+    found = layer_gradients(chosen, labelled, center=center, output=output, parts=parts, seed=whole("seed", seed))
     warnings = found.residuals.warnings()
-    gradients = found.halves[0] + found.halves[1]
+    gradients = found.parts.sum(0)
     norms = torch.linalg.vector_norm(gradients, dim=1)
     alive = norms > 0
     if not bool(alive.any()):
@@ -185,7 +186,7 @@ def gradient_features(
     kept = (alive & (norms >= floor)).nonzero().squeeze(1)
     least = max(2, round(least_mass * len(gradients)))  # what a single unit has, it does not share
     cones = cone_cover(gradients[kept], gamma=gamma, most=most, least=least)
-    agreed = [_agreement(kept[cone.members], cone.signs, found.halves) for cone in cones]
+    agreed = [found.stability(kept[cone.members]) for cone in cones]
     named = [(cone, cosine) for cone, cosine in zip(cones, agreed, strict=True) if cosine >= stability]
     own, cosines = torch.full((len(gradients),), -1), torch.full((len(gradients),), torch.nan)
     for i, (cone, _) in enumerate(named):
@@ -217,10 +218,3 @@ def gradient_features(
         cosines=cosines,
         gradients=gradients,
     )
-
-
-@full_precision()
-def _agreement(members: Tensor, signs: Tensor, halves: tuple[Tensor, Tensor]) -> float:
-    """The cosine of the members' mean directions on the two halves; 0 where one of them has none."""
-    first, second = (signs.to(half) @ normalize(half[members], dim=1) for half in halves)
-    return float(cosine_similarity(first, second, dim=0))

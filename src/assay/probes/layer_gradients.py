@@ -1,4 +1,4 @@
-"""The weight gradients of a layer's units under a fixed signal, on two halves of the data, in one pass."""
+"""The weight gradients of a layer's units under a fixed signal, on random parts of the data, in one pass."""
 
 from __future__ import annotations
 
@@ -20,34 +20,56 @@ from .residuals import Residuals
 
 @dataclass(frozen=True)
 class LayerGradients:
-    """Σ residual · ∂output/∂weight over each half, divided by the samples of both and by each unit's outgoing scale:
-    their sum (units, dim) is the mean over the data."""
+    """Σ residual · ∂output/∂weight over each part of the data, divided by all samples and by each unit's outgoing
+    scale: the sum of ``parts`` (parts, units, dim) is the mean over the data. ``shares`` (parts,) add up to 1."""
 
-    halves: tuple[Tensor, Tensor]
+    parts: Tensor
+    shares: Tensor
     residuals: Residuals
 
+    def stability(self, units: Tensor) -> float:
+        """The cosine to expect between a unit's gradient on one half of the data and on the other, over the ``units``.
 
-def layer_gradients(layer: Layer, data: Labelled, *, center: bool, output: int | None, seed: int) -> LayerGradients:
-    """Each sample falls into one of two halves by a coin of ``seed``."""
+        Parts share the signal and have noise of their own, so that products of different parts estimate the signal,
+        and all pairs of parts are used. Unit by unit: a mean over units that were chosen, with signs, because their
+        gradients point the same way would find agreement in noise alone.
+        """
+        found = self.parts[self.shares > 0][:, units]
+        means = found / self.shares[self.shares > 0][:, None, None]  # (parts, units, dim)
+        count, lengths = len(means), means.square().sum(2)
+        weights = 1 / found.sum(0).square().sum(1)  # every unit counts the same
+        if count < 2:
+            return 0.0
+        signal = (means.sum(0).square().sum(1) - lengths.sum(0)) / (count * (count - 1))
+        noise = (lengths.mean(0) - signal) * 2 / count
+        return float((weights * signal).sum() / (weights * (signal + noise)).sum())
+
+
+def layer_gradients(
+    layer: Layer, data: Labelled, *, center: bool, output: int | None, parts: int, seed: int
+) -> LayerGradients:
+    """Each sample falls into one of the parts by a draw of ``seed``."""
     # A shuffling data loader draws from the global generator, which is left as it was.
     with torch.random.fork_rng(devices=[]), evaluating(layer.model), trainable(layer.weight), uncached_casts():
         # A stream of its own: a plain generator of the same seed may have drawn the data themselves.
-        coins = stream(seed, "halves")
+        draws = stream(seed, "parts")
         residuals = Residuals(data, center=center, output=output)
         kind = torch.promote_types(layer.weight.dtype, torch.float32)
-        sums = (torch.zeros_like(layer.weight, dtype=kind), torch.zeros_like(layer.weight, dtype=kind))
+        sums = [torch.zeros_like(layer.weight, dtype=kind) for _ in range(parts)]
+        counts = torch.zeros(parts)
         with OutgoingScale(layer) as scale:
             for inputs, targets in data:
-                half = torch.randint(2, (len(targets),), generator=coins)
+                place = torch.randint(parts, (len(targets),), generator=draws)
+                counts += torch.bincount(place, minlength=parts)
                 for which, total in enumerate(sums):
-                    chosen = half == which
+                    chosen = place == which
                     if bool(chosen.any()):
                         part = rows_of(inputs, chosen), targets[chosen.to(targets.device)]
                         total.add_(_gradient(layer, *part, residuals, scale))
         outgoing = scale.value()
     inverse = torch.where(outgoing > 0, 1 / torch.where(outgoing > 0, outgoing, 1), 0) / residuals.samples
-    first, second = (layer.rows(total).cpu().float() * inverse.cpu().unsqueeze(1) for total in sums)
-    return LayerGradients((first, second), residuals)
+    rows = torch.stack([layer.rows(total).cpu().float() for total in sums])
+    return LayerGradients(rows * inverse.cpu().unsqueeze(1), counts / residuals.samples, residuals)
 
 
 def _gradient(layer: Layer, inputs: Any, targets: Tensor, residuals: Residuals, scale: OutgoingScale) -> Tensor:
