@@ -20,7 +20,8 @@ def frozen(m: Measurements[Params]) -> alt.LayerChart:
     rows = m.rows(["gap", "bound"], arm="frozen", case=list(CASES))
     frame = charts.summarise(rows, "case", "metric", "step")
     frame = frame.with_columns(pl.col("mean", "low", "high").clip(1e-6))
-    chart: alt.LayerChart = charts.band(frame, x="step", y="loss − best", colour="case", dash="metric", scale="log")
+    curves = charts.band(frame, x="step", y="loss − best", colour="case", dash="metric", scale="log")
+    chart: alt.LayerChart = curves.encode(x=alt.X("step:Q", scale=alt.Scale(type="log"), title="step"))
     return chart
 
 

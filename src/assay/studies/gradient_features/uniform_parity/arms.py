@@ -22,8 +22,8 @@ from .problem import UniformParity
 
 # Dimension for each size, odd and at least 2k² (31 for k = 4 falls short of that by one).
 DIMENSIONS = {2: 51, 4: 31}
-Width = Literal["promised", "promised, none constant", "2^(k-2)"]
-WIDTHS: tuple[Width, ...] = ("promised", "promised, none constant", "2^(k-2)")
+Network = Literal["promised", "promised, none constant", "2^(k-2)"]
+NETWORKS: tuple[Network, ...] = ("promised", "promised, none constant", "2^(k-2)")
 
 
 class Params(Testing):
@@ -81,16 +81,16 @@ def _record_head(params: Params, seeds: Seeds, record: lab.Recorder, problem: Un
 
 @part.arm(
     "exact-parity",
-    over={"size": lambda p: p.parity_sizes, "width": WIDTHS},
+    over={"size": lambda p: p.parity_sizes, "network": NETWORKS},
     uses=("test_samples", "head_samples"),
     chunk=2,
     tolerance=0.05,
 )
-def exact_parity(params: Params, seeds: Seeds, record: lab.Recorder, *, size: int, width: Width) -> None:
+def exact_parity(params: Params, seeds: Seeds, record: lab.Recorder, *, size: int, network: Network) -> None:
     """A head after a step along exact gradients, at the promised width and at a tiny one."""
     problem = UniformParity(DIMENSIONS[size], size)
-    m = max(1, 2 ** (size - 2)) if width == "2^(k-2)" else theory.promised_neurons(size)
-    start = sign_start(seeds, problem, m, constant=width == "promised")
+    m = max(1, 2 ** (size - 2)) if network == "2^(k-2)" else theory.promised_neurons(size)
+    start = sign_start(seeds, problem, m, constant=network == "promised")
     exact = unmirrored(start, lambda w, b: theory.exact_gradient(problem, w), torch.zeros(1))
     _record_head(params, seeds, record, problem, parity_step(start, exact, problem))
 

@@ -40,7 +40,7 @@ def exact_cosines(m: Measurements[Params]) -> Judgement:
     source="Uniform parity case, algorithm C",
 )
 def parity_learned(m: Measurements[Params], *, size: int) -> Judgement:
-    return m.final("test_accuracy", arm="exact-parity", size=size, width="promised").above(0.99)
+    return m.final("test_accuracy", arm="exact-parity", size=size, network="promised").above(0.99)
 
 
 @part.claim(
@@ -52,7 +52,7 @@ def parity_learned(m: Measurements[Params], *, size: int) -> Judgement:
     when=FOUR,
 )
 def constant_not_needed(m: Measurements[Params]) -> Judgement:
-    return m.final("test_accuracy", arm="exact-parity", size=4, width="promised, none constant").above(0.99)
+    return m.final("test_accuracy", arm="exact-parity", size=4, network="promised, none constant").above(0.99)
 
 
 @part.claim(
@@ -63,7 +63,7 @@ def constant_not_needed(m: Measurements[Params]) -> Judgement:
     when=FOUR,
 )
 def few_neurons(m: Measurements[Params]) -> Judgement:
-    return m.final("test_accuracy", arm="exact-parity", size=4, width="2^(k-2)").below(0.9)
+    return m.final("test_accuracy", arm="exact-parity", size=4, network="2^(k-2)").below(0.9)
 
 
 @part.claims_over(

@@ -8,7 +8,7 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from . import theory
-from .arms import DIMENSIONS, WIDTHS, Params, part
+from .arms import DIMENSIONS, NETWORKS, Params, part
 from .problem import UniformParity
 
 
@@ -51,8 +51,8 @@ def parity_widths(m: Measurements[Params]) -> pl.DataFrame:
     for size in m.params.parity_sizes:
         dim = DIMENSIONS[size]
         row = {"k of d": f"{size} of {dim}", "m promised": str(theory.promised_neurons(size))}
-        for width in WIDTHS:
-            row[width] = charts.plus_minus(m.final("test_accuracy", arm="exact-parity", size=size, width=width))
+        for network in NETWORKS:
+            row[network] = charts.plus_minus(m.final("test_accuracy", arm="exact-parity", size=size, network=network))
         for method in ("relu", "fourier"):
             row[f"random {method}"] = charts.plus_minus(
                 m.final("test_accuracy", arm="fixed-parity", size=size, method=method)
