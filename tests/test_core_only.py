@@ -93,12 +93,12 @@ from torch.nn.functional import cross_entropy
 
 from assay.methods import (
     ContrastiveUpdate, EraseAndStep, Fomaml, ForwardMagnitudePruner, GemFilter, GroupPenalty, LoopedLinearTransformer,
-    Task, build_max_margin, contrastive_regularized_loss, granularity_report, linearized, margin_certificate,
-    random_ids,
+    Task, build_max_margin, compare_tickets, contrastive_regularized_loss, gradient_ticket, granularity_report,
+    linearized, margin_certificate, one_step, random_ids,
 )
 from assay.probes import (
-    GradientConsistency, cka_map, direction_map, fourier_probe, grokking_delay, head_tail_probe, representation_probe,
-    snapshot, specialisation,
+    AlignmentTracker, GradientConsistency, cka_map, direction_map, fourier_probe, gradient_features, grokking_delay,
+    head_tail_probe, p_hat, representation_probe, snapshot, specialisation,
 )
 
 torch.manual_seed(0)
@@ -133,6 +133,18 @@ assert head_tail_probe(inputs[:32], labels[:32], inputs[32:], labels[32:], count
 assert len(representation_probe({0: snapshot(model, "1")}, (inputs, labels), (inputs, labels), steps=5)) > 0
 specialisation(model[0].weight.detach(), torch.eye(6))
 assert GradientConsistency(["0"], chunks=2, steps_per_chunk=1)
+
+found = gradient_features(model, "0", inputs, labels, stability=0.0)
+assert "layer 0" in repr(found)
+assert p_hat(found.gradients, torch.eye(6)[0]).rows == 16
+ticket = gradient_ticket(model, "0", size=4, directions=torch.eye(6)[:1])
+data = (inputs, labels)
+assert len(compare_tickets(model, "0", ticket.mask, data, data, data, steps=2, learning_rates=[0.1], seeds=1).arms) == 5
+record = AlignmentTracker("0", torch.eye(6)[:2], inputs).begin(model)
+record.step()
+assert record.report().steps == (0, 1)
+layer = one_step(inputs, labels * 2.0 - 1, width=8, generator=torch.Generator().manual_seed(0))
+assert layer(inputs).shape == (64, 8)
 """
 
 
@@ -143,9 +155,9 @@ def test_methods_and_probes_run(bare):
 REFUSALS = """
 import torch
 from assay.data import load_images
-from assay.methods import clusters_of_all, loss_floor
+from assay.methods import OneStepClassifier, clusters_of_all, loss_floor
 from assay.networks import load_model
-from assay.probes import cka_map, cluster_statistics
+from assay.probes import cka_map, cluster_statistics, p_hat
 
 for call in (
     lambda: cka_map({"a": torch.randn(9, 2)}).figure(),
@@ -153,6 +165,8 @@ for call in (
     lambda: loss_floor([0.3], negatives=7),
     lambda: cluster_statistics(torch.randn(9, 2), 2, seed=0),
     lambda: load_images("digits"),
+    lambda: p_hat(torch.eye(2), torch.eye(2)[0]).interval(),
+    lambda: OneStepClassifier(8).fit(torch.randn(9, 2), torch.arange(9) % 2),
     lambda: load_model("some/model"),
 ):
     try:
@@ -164,7 +178,7 @@ for call in (
 
 def test_what_needs_an_extra_says_so(bare):
     *lab, llm = bare(REFUSALS).stdout.splitlines()
-    assert len(lab) == 5
+    assert len(lab) == 7
     assert all(line.endswith("needs the extra 'lab' (pip install 'assay-lab[lab]')") for line in lab)
     assert llm.endswith("needs the extra 'llm' (pip install 'assay-lab[llm]')")
 

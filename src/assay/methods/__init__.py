@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         share_prefill,
     )
     from .gemfilter.cost import cost_model
+    from .gradient_ticket import gradient_ticket
     from .granularity import (
         FineToCoarse,
         LabelHierarchy,
@@ -60,10 +61,14 @@ if TYPE_CHECKING:
     from .momentum_queue import MomentumQueue
     from .norm_tied_bias import norm_tied_bias
     from .nuclear_norm import NuclearNorm, nuclear_norm
+    from .one_step import one_step
+    from .one_step_estimators import OneStepClassifier, OneStepRegressor
+    from .one_step_features import OneStepFeatures
     from .reptile import Reptile
     from .split_audit import SplitAudit
     from .split_rates import predict_split_effect
     from .swad import SWAD
+    from .ticket_race import compare_tickets
     from .trainer_callbacks import huggingface_callback, huggingface_swad, lightning_callback
 
 __all__ = [
@@ -86,6 +91,9 @@ __all__ = [
     "MomentumQueue",
     "NuclearNorm",
     "OneRun",
+    "OneStepClassifier",
+    "OneStepFeatures",
+    "OneStepRegressor",
     "RegularizedLoss",
     "ReplacementData",
     "Reptile",
@@ -100,6 +108,7 @@ __all__ = [
     "choose_filter_layer",
     "clusters_of_all",
     "clusters_per_superclass",
+    "compare_tickets",
     "contrastive_plan",
     "contrastive_regularized_loss",
     "contrastive_width",
@@ -110,6 +119,7 @@ __all__ = [
     "fine_to_coarse",
     "fomaml",
     "frozen_backbone",
+    "gradient_ticket",
     "granularity_report",
     "growth_factors",
     "huggingface_callback",
@@ -129,6 +139,7 @@ __all__ = [
     "norm_tied_bias",
     "nuclear_norm",
     "one_per_sample",
+    "one_step",
     "predict_split_effect",
     "prompt_condition",
     "pruned_infonce",

@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING
 from assay._lazy import offer
 
 if TYPE_CHECKING:
+    from .alignment_tracker import AlignmentTracker
     from .attention_fourier import attention_fourier, score_spectrum, token_scores
     from .cka import CkaSums, linear_cka
     from .cka_map import cka_map
+    from .cones import p_hat
     from .detectors import detector_counts, group_errors, response_ratio, responses, singleton_detectors
     from .directions import cluster_statistics, cosines, direction_map, direction_maps, gradient_direction_score
     from .fourier import fourier_probe, logit_fourier
     from .gd_probe import gd_probe
     from .gradient_consistency import GradientConsistency, chunk_cosines
+    from .gradient_features import gradient_features
     from .grokking import grokking_delay
     from .head_tail import head_tail_probe, score_head_tail
     from .intervals import mean_interval
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from .stable_rank import rank_report, stable_rank
 
 __all__ = [
+    "AlignmentTracker",
     "CkaSums",
     "GradientConsistency",
     "aligned_counts",
@@ -46,6 +50,7 @@ __all__ = [
     "fourier_probe",
     "gd_probe",
     "gradient_direction_score",
+    "gradient_features",
     "grokking_delay",
     "group_errors",
     "head_tail_probe",
@@ -55,6 +60,7 @@ __all__ = [
     "lucky_neurons",
     "mean_interval",
     "mixed_neurons",
+    "p_hat",
     "rank_report",
     "representation_probe",
     "response_ratio",

@@ -1,0 +1,125 @@
+"""Descent after the first step: a head on frozen features against its bound, and how far both layers move."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from pydantic import Field
+
+from assay import lab
+from assay.training import Seeds, TwoLayer
+
+from ..block_parity.problem import BlockParity
+from ..learners import RELU, hidden_layer, sampled_gradients, stepped, symmetric_start, train_both
+from ..mixtures.arms import mixture_of
+from ..multi_index.learners import learned_features
+from ..multi_index.problem import MultiIndex
+from ..params import FirstStep
+from ..problem import Sample
+from .learners import CURVATURE, best_head, descend_head, loss
+from .theory import descent_bound, drift_envelope, generalisation_bound, smoothness
+
+CASES = {"mixture": "logistic", "parity": "logistic", "multi-index": "squared"}
+
+
+class Params(FirstStep):
+    frozen_samples: int = Field(1500, ge=100, description="samples of descent on frozen features")
+    frozen_neurons: int = Field(48, ge=8, description="neurons m of it, of which there are 4m")
+    frozen_steps: int = Field(1000, ge=10, description="steps of it")
+    drift_rates: tuple[float, ...] = Field(
+        (1e-5, 1e-4, 1e-3, 1e-2, 1e-1), description="rates at which drift is followed"
+    )
+    drift_steps: int = Field(50, ge=5, description="steps for which drift is followed")
+
+
+part = lab.Part(
+    "descent",
+    params=Params,
+    presets={
+        "smoke": lab.PartPreset(frozen_samples=300, frozen_neurons=12, frozen_steps=100, drift_steps=10),
+        "laptop": lab.PartPreset(fewer={"frozen": 4, "drift": 4}),
+    },
+)
+
+
+def _case(params: Params, seeds: Seeds, case: str) -> tuple[TwoLayer | None, Sample, Sample, torch.Tensor]:
+    """Stepped network where there is one, training and test sample, and features of all training inputs."""
+    n, m = params.frozen_samples, params.frozen_neurons
+    if case == "multi-index":
+        index = MultiIndex(20)
+        train, test = index.sample(seeds, "train", n), index.sample(seeds, "test", 2000)
+        features, _ = learned_features(seeds, train, 2 * m)
+        return None, train, test, torch.stack([features(i, x) for i, x in enumerate(train.inputs)])
+    problem = mixture_of("multi-xor", 64) if case == "mixture" else BlockParity(50, 5)
+    knot, spread = (4.0, 8.0) if case == "mixture" else (1.0, BlockParity(50, 5).spread)
+    train, test = problem.sample(seeds, "train", n), problem.sample(seeds, "test", 2000)
+    start = symmetric_start(seeds, m, train.inputs.shape[-1], params.threshold * spread)
+    net = stepped(start, sampled_gradients(start, train), knot)
+    hidden = hidden_layer(net)
+    return net, train, test, torch.stack([hidden(i, x) for i, x in enumerate(train.inputs)])
+
+
+@part.arm(
+    "frozen",
+    over={"case": tuple(CASES)},
+    uses=("threshold", "frozen_samples", "frozen_neurons", "frozen_steps"),
+    dtype="float64",
+    chunk=1,
+    tolerance=1e-3,
+)
+def frozen(params: Params, seeds: Seeds, record: lab.Recorder, *, case: str) -> None:
+    """Full-batch descent of the head with rate 1/L_s beside ‖a_1 − a*‖²/(2ηT)."""
+    kind = CASES[case]
+    net, train, test, features = _case(params, seeds, case)
+    moments = sorted({max(1, round(params.frozen_steps ** (i / 12))) for i in range(13)})
+    gaps, bounds, generalisation = [], [], []
+    for i in range(len(seeds)):
+        phi, y = features[i], train.labels[i]
+        rate = 1 / smoothness(phi, CURVATURE[kind])
+        target = best_head(phi, y, kind, penalty=1e-4)
+        least, seen, limit = loss(phi @ target, y, kind), [], []
+        for step, head in descend_head(phi, y, kind, rate, params.frozen_steps):
+            if step in moments:
+                seen.append(float(loss(phi @ head, y, kind) - least))
+                limit.append(descent_bound(torch.zeros_like(target), target, rate, step))
+        gaps.append(seen)
+        bounds.append(limit)
+        if net is not None:
+            hidden = hidden_layer(net)(i, test.inputs[i])
+            gap = float(loss(hidden @ head, test.labels[i], kind) - loss(phi @ head, y, kind))
+            largest = float(train.inputs[i].norm(dim=-1).max())
+            size = float(head.norm())
+            promised = generalisation_bound(size, net.weights[i], net.biases[i], largest, params.frozen_samples)
+            generalisation.append(gap / promised)
+    if generalisation:
+        record(generalisation_over_bound=generalisation)
+    record.curve(moments, gap=torch.tensor(gaps).T, bound=torch.tensor(bounds).T)
+
+
+@part.arm("drift", over={"rate": lambda p: p.drift_rates}, uses=("threshold", "drift_steps"), chunk=2, tolerance=1e-2)
+def drift(params: Params, seeds: Seeds, record: lab.Recorder, *, rate: float) -> None:
+    """Both layers trained on four XOR axes: movement of the first layer beside the envelope of its recursion."""
+    problem = mixture_of("multi-xor", 64)
+    start = symmetric_start(seeds, 64, 64, params.threshold * 8)
+    net = stepped(start, sampled_gradients(start, problem.sample(seeds, "first step", 4000)), knot=4.0)
+    batches = [problem.sample(seeds, f"batch {step}", 500) for step in range(1, params.drift_steps + 1)]
+    input_norm = max(float(sample.inputs.norm(dim=-1).mean(1).max()) for sample in batches)
+    norms = net.weights.norm(dim=-1)
+    reach = input_norm * norms + net.biases.abs()
+    _, allowed = drift_envelope(net.output, reach, input_norm, rate, params.drift_steps)
+    test = problem.sample(seeds, "test", 1000)
+    gates = net.preactivation(test.inputs) > 0
+    excess = torch.full((len(seeds),), -math.inf)
+    for step, now in train_both(net, lambda step: batches[step - 1], rate, params.drift_steps):
+        moved = (now.weights - net.weights).norm(dim=-1)
+        # Rounding of single precision in weights of this size is no movement.
+        slack = 1e-5 * norms
+        excess = torch.maximum(excess, ((moved - allowed[step] - slack) / norms).amax(1).cpu())
+    flips = ((now.preactivation(test.inputs) > 0) != gates).float().mean((1, 2))
+    both = now(test.inputs, RELU)
+    head_only = TwoLayer(net.weights, net.biases, now.output)(test.inputs, RELU)
+    change = ((1 - test.labels * both).clamp(min=0) - (1 - test.labels * head_only).clamp(min=0)).mean(1).abs()
+    bound = input_norm * now.output.norm(dim=1) * math.sqrt(now.output.shape[1]) * moved.amax(1)
+    record(drift=(moved / norms).amax(1), over_envelope=excess, flips=flips)
+    record(loss_change=change, loss_change_bound=bound, budget=rate * params.drift_steps * input_norm)

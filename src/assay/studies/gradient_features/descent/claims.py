@@ -1,0 +1,92 @@
+"""Claims about descent after the first step: bounds with explicit constants, none of which may be broken."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from assay.lab import Judgement, Measurements
+
+from .arms import CASES, Params, part
+
+
+@part.claim(
+    "C3c",
+    "A head descending on gradient features is never further above the best head than ‖a − a*‖²/(2ηT), in three cases.",
+    source="Frozen theorem, optimisation half; mixture and parity with the logistic loss, multi-index with squares",
+    printed="step size 1/t in one place and 1/L in another: 1/L is the one that works",
+)
+def never_above(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "frozen", "case": list(CASES)}
+    return (m.every("gap", **where) - m.every("bound", **where)).named("gap − bound").at_most(0, tolerance=1e-9)
+
+
+@part.claims_over(
+    {
+        "C3d": {"case": "mixture", "words": "four XOR axes"},
+        "C3e": {"case": "parity", "words": "a block parity"},
+        "C3f": {"case": "multi-index", "words": "a polynomial of three directions"},
+    },
+    statement="On {words}, a head descending on gradient features closes in at least like T^(−0.8) on the best one.",
+    source="Frozen theorem: rate 1/T; the log-log slope over the last two thirds of the (log-spaced) times",
+    when={"1,000 steps": lambda p: p.frozen_steps >= 1000},
+)
+def rate(m: Measurements[Params], *, case: str) -> Judgement:
+    def slope(rows: pl.DataFrame) -> float:
+        late = rows[len(rows) // 3 :]
+        gaps = np.maximum(late["value"].to_numpy(), 1e-12)
+        return float(np.polyfit(np.log(late["step"].to_numpy()), np.log(gaps), 1)[0])
+
+    return m.per_seed(m.curve("gap", arm="frozen", case=case), slope, "log-log slope of the gap").at_most(-0.8)
+
+
+@part.claim(
+    "C3g",
+    "On four XOR axes and a block parity, the head's test loss exceeds its training loss by less than the Rademacher "
+    "bound.",
+    source="Frozen theorem, generalisation half; twice √(B²(‖W‖²B_x² + ‖b‖²)/n)",
+)
+def generalises(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "frozen", "case": ["mixture", "parity"]}
+    return m.every("generalisation_over_bound", **where).named("gap / bound").at_most(1)
+
+
+@part.claim(
+    "C3h",
+    "With both layers trained on four XOR axes, no neuron moves further than the envelope of the recursion allows, at "
+    "any rate.",
+    source="Lemma on the dynamics of both layers, iterated as a scalar recursion",
+)
+def envelope(m: Measurements[Params]) -> Judgement:
+    return m.every("over_envelope", arm="drift").named("movement beyond the envelope, relative").at_most(0)
+
+
+@part.claim(
+    "C3i",
+    "With both layers trained on four XOR axes at the smallest rate, no neuron moves by a tenth of its norm.",
+    source="Main theorem: while T·η·B_x1 is at most 0.1 the first layer is nearly frozen",
+    when={"T·η·B_x1 of at most 0.1": lambda p: p.drift_rates[0] * p.drift_steps * 11.3 <= 0.1},
+)
+def nearly_frozen(m: Measurements[Params]) -> Judgement:
+    return m.every("drift", arm="drift", rate=m.params.drift_rates[0]).named("largest relative drift").at_most(0.1)
+
+
+@part.claim(
+    "C3j",
+    "On four XOR axes, moving the first layer changes the loss by no more than the drift bound allows, at any rate.",
+    source="Lemma on the loss gap: B_x1·‖a‖·√‖a‖_0·max drift",
+)
+def loss_change(m: Measurements[Params]) -> Judgement:
+    change, bound = m.every("loss_change", arm="drift"), m.every("loss_change_bound", arm="drift")
+    return (change - bound).named("change − bound").at_most(0, tolerance=1e-6)
+
+
+@part.claim(
+    "N12",
+    "At the largest rate the first layer does move: some neuron of a network on four XOR axes drifts by over a tenth "
+    "of its norm.",
+    source="control: the drift that is bounded can be seen",
+    when={"a rate of 0.1": lambda p: p.drift_rates[-1] >= 0.1, "50 steps": lambda p: p.drift_steps >= 50},
+)
+def does_move(m: Measurements[Params]) -> Judgement:
+    return m.final("drift", arm="drift", rate=m.params.drift_rates[-1]).above(0.1)

@@ -1,0 +1,41 @@
+"""Descent on frozen features beside its bound, and the drift of the first layer."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from assay.lab import Measurements, charts
+
+from .arms import CASES, Params, part
+
+
+@part.figure(
+    "frozen",
+    caption="Head on frozen gradient features: distance of its loss to the best head's over the steps, and the bound "
+    "‖a − a*‖²/(2ηT) (dashed).",
+    shows=("C3c", "C3d", "C3e", "C3f"),
+)
+def frozen(m: Measurements[Params]) -> alt.LayerChart:
+    rows = m.rows(["gap", "bound"], arm="frozen", case=list(CASES))
+    frame = charts.summarise(rows, "case", "metric", "step")
+    frame = frame.with_columns(pl.col("mean", "low", "high").clip(1e-6))
+    curves = charts.band(frame, x="step", y="loss − best", colour="case", dash="metric", scale="log")
+    chart: alt.LayerChart = curves.encode(x=alt.X("step:Q", scale=alt.Scale(type="log"), title="step"))
+    return chart
+
+
+@part.table(
+    "drift",
+    caption="Both layers trained on four XOR axes: largest relative drift of a neuron, share of gates that flip, and "
+    "the change of the loss by the moved first layer with its bound.",
+    shows=("C3h", "C3i", "C3j", "N12"),
+)
+def drift(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for rate in m.params.drift_rates:
+        found = {name: m.final(name, arm="drift", rate=rate) for name in ("drift", "flips", "loss_change")}
+        bound = m.final("loss_change_bound", arm="drift", rate=rate)
+        cells = {name: charts.plus_minus(value, 4) for name, value in found.items()}
+        rows.append({"rate": f"{rate:g}", **cells, "bound on the change": charts.plus_minus(bound, 3)})
+    return pl.DataFrame(rows)

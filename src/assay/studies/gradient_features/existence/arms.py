@@ -1,0 +1,118 @@
+"""Is there a good sparse head on stepped neurons? The constructed one, OPT by linear programming, and the trade-off."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+import torch
+from pydantic import Field, PositiveInt, model_validator
+
+from assay import lab
+from assay.training import Seeds
+
+from ..params import FirstStep, check_growing
+from ..problem import GaussianMixture
+from ..theory import in_cone, mixture_gradient
+from .theory import components_of, construct, opt_upper_bound
+
+LABELS = (1.0, -1.0, 1.0, -1.0)
+WIDTHS = (0.05, 0.1, 0.2)
+
+
+class Params(FirstStep):
+    head_dim: int = Field(100, ge=16, description="dimension of the XOR axes of the constructed head")
+    head_widths: tuple[PositiveInt, ...] = Field((256, 1024, 4096, 16384), description="neurons m of the construction")
+    trade_weights: tuple[float, float, float, float] = Field(
+        (0.4, 0.3, 0.2, 0.1), description="weights of the XOR axes of the trade-off"
+    )
+    program_samples: int = Field(400, ge=50, description="samples of the linear program")
+
+    @model_validator(mode="after")
+    def _widths_grow(self) -> Self:
+        check_growing("head_widths", self.head_widths)
+        return self
+
+
+part = lab.Part(
+    "existence",
+    params=Params,
+    presets={
+        "smoke": lab.PartPreset(head_dim=64, head_widths=(256, 512, 1024), program_samples=60),
+        "laptop": lab.PartPreset(fewer={"trade-off": 4}),
+        "paper": lab.PartPreset(head_widths=(256, 1024, 4096, 16384, 65536)),
+    },
+)
+
+
+@part.arm(
+    "construction",
+    over={"neurons": lambda p: p.head_widths},
+    uses=("threshold", "cone", "head_dim"),
+    chunk=2,
+    tolerance=1e-3,
+)
+def construction(params: Params, seeds: Seeds, record: lab.Recorder, *, neurons: int) -> None:
+    """The head of the existence lemma on neurons after an exact step, with ε_a = 1.5/√(m·p̂)."""
+    root = math.sqrt(params.head_dim)
+    problem = GaussianMixture.multi_xor(params.head_dim, (0.25,) * 4, LABELS, root)
+    directions, labels = components_of(problem)
+    knot = root / 2  # of g* = Σ_j (y_j/t)·max(0, ⟨D_j, x⟩ − 2t) with t = ‖μ‖/4
+    weights = seeds.normal("initial weights", neurons, params.head_dim)
+    threshold = params.threshold * root
+    exact = mixture_gradient(problem, weights, weights.new_full(weights.shape[:2], threshold))
+    outputs = seeds.normal("initial outputs", neurons)
+    # Scaled so that the median neuron within the cones switches on at the oracle's knot.
+    caught = in_cone(exact, directions, params.cone).any(-1)
+    steps = outputs.unsqueeze(-1) * exact
+    share = caught.double().mean(1) / len(directions) * 2  # p̂ of one direction, both sides
+    test = problem.sample(seeds, "test", 2000)
+    unit = (test.inputs @ directions.T.to(test.inputs) - knot).clamp(min=0)
+    target = unit.double() @ labels.double() / (knot / 2)
+    rows = []
+    for seed in range(len(seeds)):
+        scale = threshold / knot / steps[seed][caught[seed]].norm(dim=-1).median()
+        stepped = steps[seed] * scale
+        wanted = 1.5 / math.sqrt(neurons * float(share[seed]))
+        heights = labels / (knot / 2)
+        head = construct(
+            stepped.double(), threshold, directions.double(), heights, knot, cone=params.cone, tolerance=wanted
+        )
+        hidden = (test.inputs[seed].double() @ stepped.double().T - threshold).clamp(min=0)
+        gap = float((hidden @ head.outputs - target[seed]).abs().mean())
+        norm = float(test.inputs[seed].norm(dim=-1).mean())
+        bound = head.bound(len(directions), 2 / knot, norm)
+        rows.append((gap, bound, head.support, head.empty, float(share[seed]) * neurons))
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    record(gap=columns[0], bound=columns[1], support=columns[2], empty=columns[3], caught=columns[4])
+
+
+@part.arm(
+    "trade-off",
+    over={"axes": [1, 2, 3, 4]},
+    uses=("threshold", "head_dim", "trade_weights", "program_samples"),
+    chunk=1,
+    tolerance=1e-3,
+)
+def trade_off(params: Params, seeds: Seeds, record: lab.Recorder, *, axes: int) -> None:
+    """OPT over the heaviest axes by linear programming (an upper bound), and the slack that so many features cost."""
+    root = math.sqrt(params.head_dim)
+    problem = GaussianMixture.multi_xor(params.head_dim, params.trade_weights, LABELS, root, balanced=False)
+    sample = problem.sample(seeds, "program", params.program_samples)
+    largest = 4 / root  # B_a1 = 1/t of the oracle, t = ‖μ‖/4
+    knots = np.linspace(0, root, 9)
+    found = [
+        opt_upper_bound(x.double().numpy()[:, :axes], y.double().numpy(), knots, largest)
+        for x, y in zip(sample.inputs, sample.labels, strict=True)
+    ]
+    norm = sample.inputs.norm(dim=-1).mean(1)
+    record(opt=found)
+    weights = seeds.normal("initial weights", 4096, params.head_dim)
+    exact = mixture_gradient(problem, weights, weights.new_full(weights.shape[:2], params.threshold * root))
+    axis = torch.eye(1, params.head_dim).roll(axes - 1, 1)
+    for width in WIDTHS:
+        slack = 2 * axes * largest * norm * math.sqrt(2 * width)
+        caught = in_cone(exact, axis.to(exact), width)[..., 0].double().mean(1)
+        record(at={"width": width}, slack=slack, sum=torch.tensor(found) + slack.double().cpu())
+        record(at={"width": width}, trials=4096, caught=caught)

@@ -1,0 +1,66 @@
+"""The constructed head over its width, the trade-off between OPT and slack, and the calculator."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from assay.lab import Measurements, charts
+
+from .arms import WIDTHS, Params, part
+from .theory import Requirements
+
+
+@part.figure(
+    "construction",
+    caption="The constructed head on four XOR axes over the number of neurons: mean distance to the oracle, its "
+    "explicit bound, and the size of its support.",
+    shows=("C2c", "C2d", "C2e", "X7"),
+)
+def construction(m: Measurements[Params]) -> alt.LayerChart:
+    rows = m.rows(["gap", "bound", "support"], arm="construction")
+    names = {"gap": "distance to the oracle", "bound": "explicit bound", "support": "support"}
+    frame = charts.summarise(rows.with_columns(which=pl.col("metric").replace_strict(names)), "which", "neurons")
+    chart: alt.LayerChart = charts.band(frame, x="neurons", y="value", colour="which", scale="log")
+    return chart
+
+
+@part.figure(
+    "trade-off",
+    caption="XOR axes of unequal weight: least hinge loss with the heaviest axes (an upper bound on OPT) and the "
+    "slack that the theorem charges for them, by cone width. The slack is vacuous (above 1) throughout.",
+    shows=("C8a", "C8b"),
+)
+def trade_off(m: Measurements[Params]) -> alt.LayerChart:
+    opt = m.rows("opt", arm="trade-off").with_columns(which=pl.lit("OPT (upper bound)"))
+    parts = [opt.select("which", "axes", "seed", "value")]
+    for width in WIDTHS:
+        slack = m.rows("slack", arm="trade-off", width=width).with_columns(which=pl.lit(f"slack, γ = {width:g}"))
+        parts.append(slack.select("which", "axes", "seed", "value"))
+    frame = charts.summarise(pl.concat(parts), "which", "axes")
+    chart: alt.LayerChart = charts.band(
+        frame.with_columns(pl.col("mean", "low", "high").clip(1e-3)), x="axes", y="loss", colour="which", scale="log"
+    )
+    return chart
+
+
+@part.table(
+    "requirements",
+    caption="What the main theorem asks for on easy linear data (d = 100, ε = 0.1) with every hidden constant set to "
+    "1: a law of scaling, no setting for a run.",
+    shows=("X7",),
+)
+def requirements(m: Measurements[Params]) -> pl.DataFrame:
+    # Linear case: r = 2, margin 1/2, ρ = 1, p = 1/2, B_b = 1/B_x1².
+    found = Requirements.of(
+        share=0.5,
+        floor=1.0,
+        terms=2,
+        outputs=(2.0, 2 * 2**0.5),
+        knots=0.01,
+        inputs=(10.0, 100.0, 12.0),
+        error=0.1,
+    )
+    values = {"threshold b̃": found.threshold, "neurons m": found.neurons, "samples n": found.samples}
+    values |= {"rate η": found.rate, "steps T": found.steps}
+    return pl.DataFrame({"quantity": list(values), "asked for": [f"{value:.2g}" for value in values.values()]})

@@ -1,0 +1,144 @@
+"""The XOR mixture: a head on the features of one gradient step against tuned heads on fixed features and kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from assay import lab
+from assay.training import Seeds
+
+from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start, wrong
+from ..params import FirstStep, Testing, check_growing
+from ..problem import GaussianMixture, Sample, xor_bayes_accuracy
+from .learners import Fitted, exact_kernels, kernel_ridge, random_fourier, random_relu, ridge_head
+
+METHODS = ("gradient", "relu 2d", "relu d^1.5", "fourier d^1.5")
+KERNELS = ("quadratic", "cubic", "rbf", "ntk")
+THRESHOLDS = (0.0, 0.5, 1.0)
+TUNING_SEED = 1_000_000  # tuning seeds lie where no run reaches
+
+
+class Params(FirstStep, Testing):
+    hard_dims: tuple[PositiveInt, ...] = Field((81, 100, 144), description="dimensions of the hard XOR mixture")
+    hard_ratio: float = Field(2.83, gt=0, description="√d/σ_B of the hard XOR mixture")
+    step_neurons: int = Field(256, ge=8, description="neurons m, of which the network has 4m")
+    random_threshold: float = Field(0.0, ge=0, description="threshold of random ReLU features, tuned")
+    kernel_samples: tuple[PositiveInt, ...] = Field((300, 1000, 2000), description="samples of the kernel comparison")
+    kernel_dim: int = Field(100, ge=4, description="dimension of the kernel comparison")
+    kernel_noise: float = Field(3.0, gt=0, description="noise σ_B of the kernel comparison")
+
+    @model_validator(mode="after")
+    def _xor_grids_grow(self) -> Self:
+        check_growing("hard_dims", self.hard_dims)
+        check_growing("kernel_samples", self.kernel_samples)
+        return self
+
+
+part = lab.Part(
+    "fixed_features",
+    params=Params,
+    presets={
+        "smoke": lab.PartPreset(hard_dims=(25, 36), step_neurons=64, kernel_samples=(200, 400), kernel_dim=36),
+        "laptop": lab.PartPreset(fewer={"xor-mild": 4, "xor-kernels": 5, "xor-tuning": 3}),
+        "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400)),
+    },
+)
+
+
+def gradient_head(seeds: Seeds, train: Sample, test: Sample, *, neurons: int, threshold: float, knot: float) -> Fitted:
+    """Algorithm B with a convex head: one gradient step on the training samples, then a ridge head on the same."""
+    start = symmetric_start(seeds, neurons, train.inputs.shape[-1], threshold)
+    net = stepped(start, sampled_gradients(start, train), knot)
+    return ridge_head(hidden_layer(net), train, test.inputs)
+
+
+def _fit(params: Params, seeds: Seeds, problem: GaussianMixture, train: Sample, test: Sample, method: str) -> Fitted:
+    dim, root = problem.dim, math.sqrt(problem.dim)
+    typical = root * math.sqrt(1 + problem.deviation**2)
+    if method == "gradient":
+        threshold = params.threshold * problem.deviation * root
+        return gradient_head(seeds, train, test, neurons=params.step_neurons, threshold=threshold, knot=root / 2)
+    kind, _, size = method.partition(" ")
+    width = 2 * dim if size == "2d" else int(dim**1.5)
+    if kind == "relu":
+        features = random_relu(seeds, "random features", width, dim, params.random_threshold, typical)
+    else:
+        features = random_fourier(seeds, "random features", width, dim, typical)
+    return ridge_head(features, train, test.inputs)
+
+
+@part.arm(
+    "xor",
+    over={"dim": lambda p: p.hard_dims, "method": METHODS},
+    uses=("threshold", "test_samples", "hard_ratio", "step_neurons", "random_threshold"),
+    chunk=2,
+    tolerance=0.05,
+)
+def xor(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: int, method: str) -> None:
+    """Test accuracy at 2·d^1.5 samples, with noise in proportion to √d."""
+    _compare(params, seeds, record, GaussianMixture.xor(dim, math.sqrt(dim) / params.hard_ratio), method)
+
+
+@part.arm(
+    "xor-mild",
+    over={"method": METHODS},
+    uses=("threshold", "test_samples", "hard_dims", "step_neurons", "random_threshold"),
+    chunk=2,
+    tolerance=0.05,
+)
+def xor_mild(params: Params, seeds: Seeds, record: lab.Recorder, *, method: str) -> None:
+    """The same at the largest dimension with noise 1."""
+    _compare(params, seeds, record, GaussianMixture.xor(params.hard_dims[-1], 1.0), method)
+
+
+def _compare(params: Params, seeds: Seeds, record: lab.Recorder, problem: GaussianMixture, method: str) -> None:
+    train = problem.sample(seeds, "train", math.ceil(2 * problem.dim**1.5))
+    test = problem.sample(seeds, "test", params.test_samples)
+    fitted = _fit(params, seeds, problem, train, test, method)
+    accuracy = 1 - wrong(fitted.outputs, test.labels)
+    record(trials=params.test_samples, test_accuracy=accuracy)
+    record(below_bayes=xor_bayes_accuracy(problem.dim, problem.deviation) - accuracy, penalty=fitted.penalties)
+
+
+@part.arm(
+    "xor-kernels",
+    over={"samples": lambda p: p.kernel_samples, "method": ("gradient", *KERNELS)},
+    uses=("threshold", "test_samples", "step_neurons", "kernel_dim", "kernel_noise", "random_threshold"),
+    chunk=1,
+    tolerance=0.05,
+)
+def xor_kernels(params: Params, seeds: Seeds, record: lab.Recorder, *, samples: int, method: str) -> None:
+    """Exact kernels, tuned, beside the features of one gradient step, over the number of samples."""
+    problem = GaussianMixture.xor(params.kernel_dim, params.kernel_noise)
+    train = problem.sample(seeds, "train", samples)
+    test = problem.sample(seeds, "test", params.test_samples)
+    if method == "gradient":
+        fitted = _fit(params, seeds, problem, train, test, method)
+    else:
+        typical = math.sqrt(problem.dim * (1 + problem.deviation**2))
+        fitted = kernel_ridge(exact_kernels(problem.dim, typical)[method], train, test.inputs)
+    record(trials=params.test_samples, test_accuracy=1 - wrong(fitted.outputs, test.labels))
+    record(penalty=fitted.penalties)
+
+
+@part.arm(
+    "xor-tuning",
+    over={"candidate": THRESHOLDS},
+    uses=("test_samples", "hard_ratio", "hard_dims"),
+    chunk=1,
+    tolerance=0.05,
+)
+def xor_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, candidate: float) -> None:
+    """Thresholds for random ReLU features, on seeds kept for tuning."""
+    seeds = Seeds(tuple(TUNING_SEED + seed for seed in seeds), seeds.device, seeds.dtype)
+    dim = params.hard_dims[0]
+    problem = GaussianMixture.xor(dim, math.sqrt(dim) / params.hard_ratio)
+    train = problem.sample(seeds, "train", math.ceil(2 * dim**1.5))
+    validation = problem.sample(seeds, "validation", params.test_samples)
+    typical = math.sqrt(dim * (1 + problem.deviation**2))
+    features = random_relu(seeds, "random features", int(dim**1.5), dim, candidate, typical)
+    fitted = ridge_head(features, train, validation.inputs)
+    record(trials=params.test_samples, validation_accuracy=1 - wrong(fitted.outputs, validation.labels))

@@ -1,0 +1,51 @@
+"""Learned and fixed features on the XOR mixture, over dimension and over samples."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from assay.lab import Measurements, charts
+
+from ..problem import xor_bayes_accuracy
+from .arms import METHODS, Params, part
+
+
+@part.figure(
+    "xor",
+    caption="XOR mixture with noise √d/2.83: test accuracy of heads on gradient features and on fixed ones.",
+    shows=("C5a", "C5b", "C5c", "C5d", "C5e"),
+)
+def xor(m: Measurements[Params]) -> alt.LayerChart:
+    frame = charts.summarise(m.rows("test_accuracy", arm="xor"), "dim", "method")
+    bayes = xor_bayes_accuracy(400, 20 / m.params.hard_ratio)  # depends on √d/σ alone
+    chart: alt.LayerChart = charts.band(frame, x="dim", y="test accuracy", colour="method") + charts.rules(
+        {"Bayes": bayes}
+    )
+    return chart
+
+
+@part.figure(
+    "xor-kernels",
+    caption="XOR mixture, 100 dimensions and noise 3: exact kernels, tuned, beside gradient features over the samples.",
+    shows=("C5f", "X2"),
+)
+def xor_kernels(m: Measurements[Params]) -> alt.LayerChart:
+    frame = charts.summarise(m.rows("test_accuracy", arm="xor-kernels"), "samples", "method")
+    chart: alt.LayerChart = charts.band(frame, x="samples", y="test accuracy", colour="method")
+    return chart
+
+
+@part.table(
+    "xor-noise",
+    caption="XOR mixture at the largest dimension: accuracy with noise in proportion to √d and with noise 1.",
+    shows=("C5b", "N3"),
+)
+def xor_noise(m: Measurements[Params]) -> pl.DataFrame:
+    dim = m.params.hard_dims[-1]
+    rows = []
+    for method in METHODS:
+        hard = m.final("test_accuracy", arm="xor", dim=dim, method=method)
+        mild = m.final("test_accuracy", arm="xor-mild", method=method)
+        rows.append({"method": method, "noise √d/2.83": charts.plus_minus(hard), "noise 1": charts.plus_minus(mild)})
+    return pl.DataFrame(rows)

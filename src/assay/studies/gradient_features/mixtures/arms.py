@@ -1,0 +1,82 @@
+"""Mixtures of Gaussians: which thresholds find the means, and training of one and of both layers."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+
+from assay import lab
+from assay.training import Seeds
+
+from ..fixed_features.learners import ridge_head
+from ..learners import errors, hidden_layer, sampled_gradients, stepped, symmetric_start, train_both, wrong
+from ..params import FirstStep, Testing
+from ..problem import GaussianMixture, Sample
+from ..theory import cosines, mixture_gradient
+
+KINDS = ("orthogonal", "multi-xor")
+SIGNS = {"positive": 1.0, "negative": -1.0}
+
+
+class Params(FirstStep, Testing):
+    mixture_dim: int = Field(100, ge=16, description="dimension of the mixtures of eight components")
+    mixture_neurons: int = Field(128, ge=8, description="neurons m on mixtures")
+    mixture_steps: int = Field(100, ge=10, description="steps of training both layers")
+    mixture_rate: float = Field(0.05, gt=0, description="its learning rate")
+    mixture_batch: int = Field(1000, ge=50, description="its batch, and the samples of the first step over ten")
+
+
+part = lab.Part(
+    "mixtures",
+    params=Params,
+    presets={"smoke": lab.PartPreset(mixture_dim=36, mixture_neurons=32, mixture_steps=20, mixture_batch=200)},
+)
+
+
+def mixture_of(kind: str, dim: int) -> GaussianMixture:
+    """Eight components of norm √dim and noise 1: orthogonal with alternating labels, or four XOR axes."""
+    if kind == "orthogonal":
+        return GaussianMixture.orthogonal(dim, 8, math.sqrt(dim))
+    return GaussianMixture.multi_xor(dim, (0.25,) * 4, (1.0, -1.0, 1.0, -1.0), math.sqrt(dim))
+
+
+@part.arm(
+    "mixture-gradients",
+    over={"kind": KINDS, "threshold_sign": tuple(SIGNS)},
+    uses=("threshold", "cone", "mixture_dim"),
+    chunk=8,
+)
+def mixture_gradients(params: Params, seeds: Seeds, record: lab.Recorder, *, kind: str, threshold_sign: str) -> None:
+    """Exact first gradients of 4,096 neurons: near a mean, or near E[yx]?"""
+    problem = mixture_of(kind, params.mixture_dim)
+    weights = seeds.normal("initial weights", 4096, problem.dim)
+    level = SIGNS[threshold_sign] * params.threshold * math.sqrt(problem.dim)
+    found = mixture_gradient(problem, weights, weights.new_full(weights.shape[:2], level))
+    near = cosines(found, problem.features).abs().amax(-1)
+    record(trials=4096, nice=(near > 1 - params.cone).double().mean(1))
+    record(median_cosine=near.median(1).values)
+    if kind == "orthogonal":
+        record(label_mean_cosine=cosines(found, problem.label_mean.unsqueeze(0))[..., 0].abs().median(1).values)
+
+
+@part.arm("mixture-training", over={"kind": KINDS}, chunk=4, tolerance=0.05)
+def mixture_training(params: Params, seeds: Seeds, record: lab.Recorder, *, kind: str) -> None:
+    """One step on a sample, then both layers on fresh batches (A), and a head on the frozen first layer (B)."""
+    problem = mixture_of(kind, params.mixture_dim)
+    root = math.sqrt(problem.dim)
+    start = symmetric_start(seeds, params.mixture_neurons, problem.dim, params.threshold * root)
+    train = problem.sample(seeds, "train", 10 * params.mixture_batch)
+    net = stepped(start, sampled_gradients(start, train), knot=root / 2)
+    test = problem.sample(seeds, "test", params.test_samples)
+
+    def batch(step: int) -> Sample:
+        return problem.sample(seeds, f"batch {step}", params.mixture_batch)
+
+    record.array("cosines", cosines(net.weights[:, : 2 * params.mixture_neurons], problem.features))
+    moments = {1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, params.mixture_steps}
+    for step, now in train_both(net, batch, params.mixture_rate, params.mixture_steps):
+        if step in moments:
+            record(step=step, at={"layers": "both"}, trials=params.test_samples, error=errors(now, test))
+    fitted = ridge_head(hidden_layer(net), train, test.inputs)
+    record(at={"layers": "head"}, trials=params.test_samples, error=wrong(fitted.outputs, test.labels))

@@ -1,0 +1,83 @@
+"""The order of learning on XOR axes of unequal weight: are small families of features fitted before larger ones?"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from assay import lab
+from assay.training import Seeds
+
+from ..learners import RELU, stepped, symmetric_start, train_both, unmirrored
+from ..params import FirstStep
+from ..problem import GaussianMixture, Sample
+from ..theory import mixture_gradient
+from .theory import correlation, oracle
+
+# Within each pair the labels differ, so that no class is heavier: predicting one class learns no axis.
+LABELS = (1.0, -1.0, 1.0, -1.0)
+WEIGHTS = {"unequal": (0.4, 0.4, 0.1, 0.1), "equal": (0.25, 0.25, 0.25, 0.25)}
+
+
+class Params(FirstStep):
+    order_dim: int = Field(100, ge=8, description="dimension of the XOR axes")
+    order_neurons: int = Field(128, ge=8, description="neurons m, of which the network has 4m")
+    order_steps: int = Field(400, ge=10, description="steps")
+    order_rate: float = Field(0.03, gt=0, description="learning rate")
+    order_batch: int = Field(500, ge=10, description="samples of every step")
+
+
+part = lab.Part(
+    "order",
+    params=Params,
+    presets={
+        "smoke": lab.PartPreset(order_dim=36, order_neurons=32, order_steps=20, order_batch=100),
+        "paper": lab.PartPreset(order_steps=2000, order_rate=0.01, order_batch=1000),
+    },
+)
+
+
+@part.arm("order", over={"weights": tuple(WEIGHTS)}, chunk=4, tolerance=0.2)
+def order(params: Params, seeds: Seeds, record: lab.Recorder, *, weights: str) -> None:
+    """Both layers trained on fresh batches after an exact first step; errors per axis, nearness to smaller oracles."""
+    root = math.sqrt(params.order_dim)
+    problem = GaussianMixture.multi_xor(params.order_dim, WEIGHTS[weights], LABELS, norm=root)
+    start = symmetric_start(seeds, params.order_neurons, problem.dim, params.threshold * root)
+    exact = unmirrored(start, lambda w, b: mixture_gradient(problem, w, b), problem.label_mean.to(seeds.device))
+    net = stepped(start, exact, knot=root / 2)
+    test = problem.sample(seeds, "test", 4000)
+    axis = test.components // 2
+    small, large = (oracle(problem, test.inputs, LABELS[:axes]) for axes in (2, 4))
+
+    def batch(step: int) -> Sample:
+        return problem.sample(seeds, f"batch {step}", params.order_batch)
+
+    moments = sorted({*range(1, 21), *(round(1.15**i) for i in range(100)), params.order_steps})
+    moments = [step for step in moments if 1 <= step <= params.order_steps]
+    last_wrong = torch.zeros(len(seeds), 4)
+    ahead, steps, leads = torch.zeros(len(seeds), dtype=torch.bool), [], []
+    clipped: list[Tensor] = []  # beyond the margin 1 the hinge loss sees no difference
+    fell_back = torch.zeros(len(seeds))
+    for step, now in train_both(net, batch, params.order_rate, params.order_steps):
+        if step not in moments:
+            continue
+        outputs = now(test.inputs, RELU)
+        missed = (outputs * test.labels <= 0).to(seeds.dtype)
+        shares = torch.stack([(missed * (axis == j)).sum(1) / (axis == j).sum(1) for j in range(4)], 1)
+        last_wrong = torch.where(shares.cpu() > 0.05, float(step), last_wrong)
+        lead = correlation(outputs, large) - correlation(outputs, small)
+        fell_back += (ahead & (lead <= 0).cpu()).float()
+        ahead = ahead | (lead > 0).cpu()
+        steps.append(step)
+        leads.append(lead)
+        short, small_short, large_short = (each.clamp(-1, 1) for each in (outputs, small, large))
+        clipped.append(correlation(short, large_short) - correlation(short, small_short))
+        for j in range(4):
+            record(step=step, at={"axis": j + 1}, axis_error=shares[:, j])
+    record.curve(steps, larger_oracle_lead=torch.stack(leads), clipped_lead=torch.stack(clipped))
+    logs = (last_wrong + 1).log()
+    record(heavy_time=logs[:, :2].mean(1), light_time=logs[:, 2:].mean(1), fell_back=fell_back)
+    record(heavy_first=last_wrong[:, :2].amax(1) < last_wrong[:, 2:].amin(1))

@@ -1,0 +1,88 @@
+"""Gradient features: the simplified gradient, cones around directions, and how much of the initial weights they catch.
+
+A neuron is max(0, ⟨w, x⟩ − b), with a minus before its threshold b.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .problem import GaussianMixture
+
+_CHUNK = 4000  # samples at a time: gates and inputs stay within the cache
+
+
+def simplified_gradient(inputs: Tensor, labels: Tensor, weights: Tensor, thresholds: Tensor) -> Tensor:
+    """G(w, b) = mean of y·x·1{⟨w, x⟩ > b} over the samples: (seeds, neurons, dim). For a network with zero output its
+    gradient in neuron i is ℓ'(0)·a_i·G(w_i, b_i)."""
+    total = torch.zeros_like(weights)
+    for start in range(0, inputs.shape[1], _CHUNK):
+        x, y = inputs[:, start : start + _CHUNK], labels[:, start : start + _CHUNK]
+        active = (x @ weights.mT > thresholds.unsqueeze(1)).to(x.dtype)
+        total += (active * y.unsqueeze(-1)).mT @ x
+    return total / inputs.shape[1]
+
+
+def mixture_gradient(mixture: GaussianMixture, weights: Tensor, thresholds: Tensor) -> Tensor:
+    """G(w, b) of a Gaussian mixture in expectation: Σ_j p_j y_j [Φ(α_j)μ_j + σφ(α_j)ŵ], α_j = (⟨w, μ_j⟩ − b)/(σ‖w‖)."""
+    means, signed = mixture.means.to(weights), (mixture.weights * mixture.component_labels).to(weights)
+    norms = weights.norm(dim=-1, keepdim=True)
+    alpha = (weights @ means.T - thresholds.unsqueeze(-1)) / (mixture.deviation * norms)  # (seeds, neurons, components)
+    density = torch.exp(-alpha.square() / 2) / math.sqrt(2 * math.pi)
+    along = mixture.deviation * (density @ signed).unsqueeze(-1) / norms
+    found: Tensor = (torch.special.ndtr(alpha) * signed) @ means + along * weights
+    return found
+
+
+def cosines(vectors: Tensor, directions: Tensor) -> Tensor:
+    """(…, neurons, directions); a vector of norm 0 has no direction: its cosines are 0, and it lies in no cone."""
+    norms = vectors.norm(dim=-1, keepdim=True)
+    unit = directions / directions.norm(dim=-1, keepdim=True)
+    found: Tensor = (vectors @ unit.to(vectors).mT) / norms.clamp(min=torch.finfo(vectors.dtype).tiny)
+    return found
+
+
+def in_cone(vectors: Tensor, directions: Tensor, width: float, floor: float = 0.0) -> Tensor:
+    """Whether |⟨v, D⟩| > (1 − γ)‖v‖ and ‖v‖ ≥ B_G: (…, neurons, directions). The cone has two sides and excludes 0."""
+    if not 0 < width < 1:
+        raise ValueError(f"a cone's width γ lies between 0 and 1, and {width:g} does not")
+    inside: Tensor = cosines(vectors, directions).abs() > 1 - width
+    strong: Tensor = vectors.norm(dim=-1, keepdim=True) >= floor
+    return inside & strong
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a share."""
+    from scipy.stats import beta
+
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
+    high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
+    return low, high
+
+
+def loss_slope(loss: str) -> float:
+    """ℓ'(0) of a loss of the margin, and of the squared error per unit of label: −2."""
+    slopes = {"hinge": -1.0, "logistic": -0.5, "squared": -2.0}
+    if loss not in slopes:
+        raise ValueError(f"losses are {', '.join(slopes)}, not {loss!r}")
+    return slopes[loss]
+
+
+def safe_oracle_loss(components: int, tails: float) -> float:
+    """A bound on the hinge loss of Σ_j y_j/t·max(0, ⟨D_j, x⟩ − 2t), t = tails·σ, when ‖μ_j‖ ≥ 4t:
+    Φ̄(s) + (r − 1)(φ(s) − sΦ̄(s))/s."""
+    upper = 0.5 * math.erfc(tails / math.sqrt(2))
+    density = math.exp(-(tails**2) / 2) / math.sqrt(2 * math.pi)
+    return upper + (components - 1) * (density - tails * upper) / tails
+
+
+def mixture_oracle(mixture: GaussianMixture, inputs: Tensor, knot: float) -> Tensor:
+    """g* = Σ_j (y_j/t)·max(0, ⟨D_j, x⟩ − 2t) over the components, t = ``knot``: (seeds, n)."""
+    unit = (mixture.means / mixture.means.norm(dim=1, keepdim=True)).to(inputs)
+    bumps = (inputs @ unit.T - 2 * knot).clamp(min=0)
+    outputs: Tensor = bumps @ mixture.component_labels.to(inputs) / knot
+    return outputs

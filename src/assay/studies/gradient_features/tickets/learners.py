@@ -1,0 +1,118 @@
+"""Small networks cut out of a larger one, after its first step or at its start, and how fast they learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.training.seeds import Seeds
+from assay.training.two_layer import TwoLayer
+
+from ..learners import errors, hinge_loss, train_both
+from ..problem import Sample
+from ..theory import cosines
+
+
+def keep(net: TwoLayer, chosen: Tensor) -> TwoLayer:
+    """The network of the chosen neurons, (seeds, size) indices."""
+    rows = torch.arange(len(chosen)).unsqueeze(1)
+    return TwoLayer(net.weights[rows, chosen], net.biases[rows, chosen], net.output[rows, chosen])
+
+
+def nearest(net: TwoLayer, features: Tensor, each: int) -> Tensor:
+    """The ``each`` neurons with the largest cosine to every signed feature, given (…, features, dim) for all seeds
+    or one by one: (seeds, 2·features·each) indices."""
+    signed = torch.cat([features, -features], -2)
+    found = cosines(net.weights, signed)  # (seeds, neurons, signed features)
+    return found.topk(each, dim=1).indices.mT.flatten(1)
+
+
+def discovered(net: TwoLayer, count: int, cosine: float) -> Tensor:
+    """Directions found without knowing the features: again and again the weight with the most others within the cone
+    (of either sign), whose cone is then left out: (seeds, count, dim)."""
+    unit = net.weights / net.weights.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+    near = (unit @ unit.mT).abs() > cosine  # (seeds, neurons, neurons)
+    free, rows, found = near.new_ones(near.shape[:2]), torch.arange(len(unit)), []
+    for _ in range(count):
+        crowd = (near & free.unsqueeze(1)).sum(-1) * free
+        centre = crowd.argmax(1)
+        found.append(unit[rows, centre])
+        free = free & ~near[rows, centre]
+    return torch.stack(found, 1)
+
+
+def sensitivity(net: TwoLayer, sample: Sample) -> Tensor:
+    """|∂L/∂a_i| at outputs 0: how much the loss would feel a neuron's connection (the score of SNIP in that limit)."""
+    z = net.preactivation(sample.inputs).clamp(min=0)
+    return (z * sample.labels.unsqueeze(-1)).mean(1).abs()
+
+
+def rescaled(net: TwoLayer, like: TwoLayer) -> TwoLayer:
+    """The same neurons with the weight norms of another network; thresholds are scaled along, so gates stay."""
+    factor = like.weights.norm(dim=-1) / net.weights.norm(dim=-1)
+    return TwoLayer(net.weights * factor.unsqueeze(-1), net.biases * factor, net.output)
+
+
+@dataclass(frozen=True)
+class Race:
+    """How fast a network learned at the rate that was best for it on validation inputs, seed by seed."""
+
+    steps: tuple[int, ...]
+    losses: Tensor  # (times, seeds): test hinge loss at those steps
+    rates: Tensor  # (seeds,)
+    first: Tensor  # (seeds,): first step at which the test loss is below the level, the last where it never is
+    reached: Tensor  # (seeds,) booleans
+    error: Tensor  # (seeds,): test error at the end
+
+
+def race(
+    net: TwoLayer,
+    batch: Callable[[int], Sample],
+    validation: Sample,
+    test: Sample,
+    *,
+    rates: Sequence[float],
+    steps: Sequence[int],
+    level: float,
+) -> Race:
+    """Train at every rate; each seed takes the rate at which its validation loss first falls below the level (among
+    equals, or when none does, the one with the least loss at the end)."""
+    moments = set(steps)
+    curves, checks, ends = [], [], []
+    for rate in rates:
+        seen, checked, last = [], [], net
+        for step, last in train_both(net, batch, rate, max(steps)):
+            if step in moments:
+                seen.append(hinge_loss(last, test))
+                checked.append(hinge_loss(last, validation))
+        curves.append(torch.stack(seen))
+        checks.append(torch.stack(checked))
+        ends.append(errors(last, test))
+    checked_all = torch.stack(checks)  # (rates, times, seeds)
+    times = torch.tensor(sorted(steps))
+    quality = times[_first(checked_all, level)] + checked_all[:, -1].nan_to_num(1e3).clamp(max=1e3) / 1e4
+    chosen = quality.argmin(0)
+    seeds = torch.arange(len(chosen))
+    losses = torch.stack(curves)[chosen, :, seeds].T  # (times, seeds)
+    return Race(
+        tuple(sorted(steps)),
+        losses,
+        torch.tensor(rates, dtype=torch.float64)[chosen],
+        times[_first(losses, level)],
+        (losses < level).any(0),
+        torch.stack(ends)[chosen, seeds],
+    )
+
+
+def _first(losses: Tensor, level: float) -> Tensor:
+    """Index of the first time below the level, the last index where there is none: (…, times, seeds) -> (…, seeds)."""
+    below = losses < level
+    below[..., -1, :] = True
+    return below.int().argmax(-2)
+
+
+def random_choice(seeds: Seeds, neurons: int, size: int) -> Tensor:
+    return seeds.permutation("random ticket", neurons)[:, :size]

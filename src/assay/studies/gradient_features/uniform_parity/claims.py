@@ -1,0 +1,112 @@
+"""Claims about uniform parities: exact gradients, what they teach, and how many samples stand in for them."""
+
+from __future__ import annotations
+
+from assay.lab import Judgement, Measurements, combine, farthest_from, pool
+
+from .arms import Params, part
+
+HEADS = {"heads on 6,000 samples or more": lambda p: p.head_samples >= 6000}
+FOUR = {**HEADS, "parities of 4 signs among the sizes": lambda p: 4 in p.parity_sizes}
+TWO = {**HEADS, "parities of 2 signs among the sizes": lambda p: 2 in p.parity_sizes}
+
+
+@part.claim(
+    "C4j",
+    "On a uniform parity of 4 of 11 signs, the closed form of the first gradient equals full enumeration at every "
+    "threshold below 1.",
+    source="Uniform parity case",
+    printed="without the factor 1/2, and with ξ_{k−1} in place of ξ_{k+1} off the relevant coordinates",
+)
+def exact_gradients(m: Measurements[Params]) -> Judgement:
+    return m.every("error", arm="parity-gradients").named("largest relative error").at_most(0, tolerance=1e-9)
+
+
+@part.claim(
+    "C4k",
+    "On a uniform parity every neuron's exact gradient has the predicted cosine with its own signs on the relevant "
+    "coordinates.",
+    source="Uniform parity case; cosine (1 + (k − 1)²/(k(d − k)))^(−1/2)",
+    printed="asks for neurons whose signs are constant on all coordinates",
+)
+def exact_cosines(m: Measurements[Params]) -> Judgement:
+    return m.every("cosine_off", arm="parity-gradients").named("largest difference").at_most(0, tolerance=1e-9)
+
+
+@part.claims_over(
+    {"C4l": {"size": 2, "dim": 51, "when": TWO}, "C4m": {"size": 4, "dim": 31, "when": FOUR}},
+    statement="On the parity of {size} of {dim} uniform signs, a head after one exact gradient step reaches 99 % with "
+    "m = k·2^k·log(20k).",
+    source="Uniform parity case, algorithm C",
+)
+def parity_learned(m: Measurements[Params], *, size: int) -> Judgement:
+    return m.final("test_accuracy", arm="exact-parity", size=size, network="promised").above(0.99)
+
+
+@part.claim(
+    "C4n",
+    "On the parity of 4 of 31 uniform signs, neurons with constant signs on the relevant four are not needed: without "
+    "them 99 % as well.",
+    source="Uniform parity case; the product of x_A is a function of ⟨w_A, x_A⟩ for every sign vector w_A",
+    printed="the gradient feature is the indicator of A, which 2^(1−k) of the neurons see",
+    when=FOUR,
+)
+def constant_not_needed(m: Measurements[Params]) -> Judgement:
+    return m.final("test_accuracy", arm="exact-parity", size=4, network="promised, none constant").above(0.99)
+
+
+@part.claim(
+    "C4o",
+    "On the parity of 4 of 31 uniform signs, 2^(k−2) = 4 neurons fail: a head after one exact gradient step stays "
+    "below 90 %.",
+    source="Uniform parity case: m has to grow with 2^k",
+    when=FOUR,
+)
+def few_neurons(m: Measurements[Params]) -> Judgement:
+    return m.final("test_accuracy", arm="exact-parity", size=4, network="2^(k-2)").below(0.9)
+
+
+@part.claims_over(
+    {"C5o": {"size": 2, "dim": 51, "when": TWO}, "C5p": {"size": 4, "dim": 31, "when": FOUR}},
+    statement="On the parity of {size} of {dim} uniform signs, tuned heads on as many random ReLU or Fourier features "
+    "stay below 60 %.",
+    source="Uniform parity case: fixed features",
+)
+def fixed_features_fall_short(m: Measurements[Params], *, size: int) -> Judgement:
+    found = [m.final("test_accuracy", arm="fixed-parity", size=size, method=name) for name in ("relu", "fourier")]
+    return combine(max, found, "better of the two").below(0.6)
+
+
+@part.claim(
+    "X4",
+    "On uniform parities the samples that gradients need scale as d/ξ²: the median cosine is the predicted function "
+    "of n·ξ²/d.",
+    source="derived: each coordinate of a sampled gradient has variance 1/(2n), and there are d of them",
+    when={"dimensions from 31 on": lambda p: p.sampled_dims[0] >= 31},
+    headline=True,
+)
+def collapse(m: Measurements[Params]) -> Judgement:
+    gaps = [
+        m.final("median_cosine", arm="sampled-parity", dim=dim, ratio=ratio)
+        - m.final("predicted_cosine", arm="sampled-parity", dim=dim, ratio=ratio)
+        for dim in m.params.sampled_dims
+        for ratio in m.params.sample_ratios
+    ]
+    reason = "a twentieth, set before any run: the formula drops the spread of norms, of order 1/√d"
+    return combine(farthest_from(0), gaps, "cosine − prediction").equals(0, within=0.05, because=reason)
+
+
+@part.claim(
+    "C4p",
+    "On the parity of 4 uniform signs, accuracy after one sampled gradient step rises with the samples at every "
+    "dimension.",
+    source="Uniform parity case: n of order d·C(d, k − 1)",
+)
+def more_samples(m: Measurements[Params]) -> Judgement:
+    few, many = m.params.sample_ratios[0], m.params.sample_ratios[-1]
+    rises = [
+        m.final("test_accuracy", arm="sampled-parity", dim=dim, ratio=many)
+        - m.final("test_accuracy", arm="sampled-parity", dim=dim, ratio=few)
+        for dim in m.params.sampled_dims
+    ]
+    return pool(rises, "accuracy at most samples − at fewest").at_least(0)

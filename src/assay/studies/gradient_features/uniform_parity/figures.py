@@ -1,0 +1,61 @@
+"""Uniform parities over the number of samples, in the units in which dimensions should agree."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from assay.lab import Measurements, charts
+
+from . import theory
+from .arms import DIMENSIONS, NETWORKS, Params, part
+from .problem import UniformParity
+
+
+@part.figure(
+    "parity-samples",
+    caption="Parity of 4 of d uniform signs after a step along sampled gradients, over n·ξ²/d: the median cosine of "
+    "gradients with the neuron's own signs on the relevant coordinates (dashed: predicted) and the accuracy.",
+    shows=("X4", "C4p"),
+)
+def parity_samples(m: Measurements[Params]) -> alt.HConcatChart:
+    rows = m.rows(["median_cosine", "test_accuracy"], arm="sampled-parity")
+    rows = rows.with_columns(d=pl.format("d = {}", pl.col("dim")))
+    frame = charts.summarise(rows, "metric", "d", "ratio")
+    lines = []
+    for dim in m.params.sampled_dims:
+        problem = UniformParity(dim, 4)
+        for ratio in [r / 20 for r in range(1, 1 + round(20 * m.params.sample_ratios[-1]))]:
+            cosine = theory.sampled_cosine(problem, theory.samples_for(problem, ratio))
+            lines.append({"d": f"d = {dim}", "ratio": ratio, "mean": cosine})
+    predicted = (
+        alt.Chart(pl.DataFrame(lines))
+        .mark_line(strokeDash=[4, 3])
+        .encode(x="ratio:Q", y="mean:Q", color=alt.Color("d:N"))
+    )
+    panels = []
+    for metric, title in (("median_cosine", "median cosine"), ("test_accuracy", "test accuracy")):
+        panel = charts.band(frame.filter(pl.col("metric") == metric), x="ratio", y=title, colour="d", width=260)
+        panels.append(panel + predicted if metric == "median_cosine" else panel)
+    return alt.hconcat(*panels)
+
+
+@part.table(
+    "parity-widths",
+    caption="Parity of k of d uniform signs after a step along exact gradients: test accuracy by width; at k = 2 one "
+    "neuron is enough, since thresholds, not constant signs, are what a small network lacks.",
+    shows=("C4l", "C4m", "C4n", "C4o", "C5o", "C5p"),
+)
+def parity_widths(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for size in m.params.parity_sizes:
+        dim = DIMENSIONS[size]
+        row = {"k of d": f"{size} of {dim}", "m promised": str(theory.promised_neurons(size))}
+        for network in NETWORKS:
+            row[network] = charts.plus_minus(m.final("test_accuracy", arm="exact-parity", size=size, network=network))
+        for method in ("relu", "fourier"):
+            row[f"random {method}"] = charts.plus_minus(
+                m.final("test_accuracy", arm="fixed-parity", size=size, method=method)
+            )
+        rows.append(row)
+    return pl.DataFrame(rows)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from assay.methods._batches import Labelled, as_targets, rows_of
+
+CPU = torch.device("cpu")
+INPUTS, LABELS = torch.arange(20.0).reshape(10, 2), torch.arange(10) % 3
+
+
+def kinds():
+    yield "pair", (INPUTS, LABELS), None
+    yield "apart", INPUTS, LABELS
+    yield "arrays", INPUTS.double().numpy(), LABELS.numpy().astype(np.uint8)
+    yield "mapping", {"x": INPUTS, "labels": LABELS}, None
+    yield "loader", DataLoader(TensorDataset(INPUTS, LABELS), batch_size=4), None
+    yield "list of mappings", [{"x": INPUTS[:5], "label": LABELS[:5]}, {"x": INPUTS[5:], "label": LABELS[5:]}], None
+    yield "generator", ((INPUTS[i : i + 2], LABELS[i : i + 2]) for i in range(0, 10, 2)), None
+
+
+@pytest.mark.parametrize(("data", "targets"), [kind[1:] for kind in kinds()], ids=[kind[0] for kind in kinds()])
+def test_every_kind_gives_the_same_samples_each_time(data, targets):
+    found = Labelled(data, targets, size=3, device=CPU)
+    for _ in range(2):
+        batches = list(found)
+        inputs = torch.cat([batch["x"] if isinstance(batch, dict) else batch for batch, _ in batches])
+        torch.testing.assert_close(inputs, INPUTS)
+        assert torch.equal(torch.cat([labels for _, labels in batches]), LABELS)
+        assert max(len(labels) for _, labels in batches) <= 3
+    assert torch.equal(found.targets(), LABELS)
+
+
+def test_a_limit_is_kept_over_batches():
+    found = Labelled([(INPUTS[:4], LABELS[:4]), (INPUTS[4:], LABELS[4:])], size=3, device=CPU, limit=6)
+    assert sum(len(labels) for _, labels in found) == 6
+    assert len(found.targets()) == 6
+
+
+def test_labels_of_every_kind():
+    for kind in (torch.int8, torch.int32, torch.uint8, torch.bool):
+        assert as_targets(LABELS.clamp(max=1).to(kind)).dtype == torch.int64
+    assert as_targets([0, 1, 1]).dtype == torch.int64
+    assert as_targets(np.array([0.5, 1.0])).dtype == torch.get_default_dtype()
+    with pytest.raises(ValueError, match="complex"):
+        as_targets(torch.tensor([1j]))
+
+
+def test_rows_of_tensors_and_mappings():
+    mask = torch.arange(10) < 3
+    assert len(rows_of(INPUTS, mask)) == 3
+    chosen = rows_of({"x": INPUTS, "name": "kept"}, mask)
+    assert (len(chosen["x"]), chosen["name"]) == (3, "kept")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "data", "targets"),
+    [
+        ("alone has no targets", INPUTS, None),
+        ("alone has no targets", 3, None),
+        ("10 inputs come with targets", INPUTS, LABELS[:3]),
+        ("a mapping needs labels", {"x": INPUTS}, None),
+        ("a batch is a pair", [(INPUTS, LABELS, LABELS)], None),
+        ("hold no sample", [], None),
+        ("the inputs must be finite", INPUTS * torch.nan, LABELS),
+        ("the targets must be finite", INPUTS, torch.full((10,), torch.inf)),
+    ],
+)
+def test_refusals(sentence, data, targets):
+    with pytest.raises(ValueError, match=sentence):
+        list(Labelled(data, targets, size=3, device=CPU))

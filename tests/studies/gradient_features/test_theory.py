@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.studies.gradient_features.learners import RELU, symmetric_start
+from assay.studies.gradient_features.problem import GaussianMixture
+from assay.studies.gradient_features.theory import (
+    clopper_pearson,
+    cosines,
+    in_cone,
+    loss_slope,
+    mixture_gradient,
+    mixture_oracle,
+    safe_oracle_loss,
+    simplified_gradient,
+)
+from assay.training import Seeds
+
+SEEDS = Seeds((0, 1), dtype=torch.float64)
+LOSSES = {
+    "hinge": lambda outputs, y: (1 - y * outputs).clamp(min=0),
+    "logistic": lambda outputs, y: torch.nn.functional.softplus(-y * outputs),
+    "squared": lambda outputs, y: (outputs - y).square(),
+}
+
+
+def data(n: int = 60, dim: int = 7):
+    inputs = SEEDS.normal("inputs", n, dim)
+    return inputs, torch.where(SEEDS.uniform("labels", n) < 0.5, -1.0, 1.0).double()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_gradient_at_a_symmetric_start_is_the_simplified_one(loss):
+    """∇_{w_i} L = ℓ'(0)·a_i·G(w_i, b_i), against autograd."""
+    inputs, labels = data()
+    start = symmetric_start(SEEDS, 5, 7, 1.3)
+    weights = start.weights.clone().requires_grad_(True)
+    hidden = torch.relu(inputs @ weights.mT + start.biases.unsqueeze(1))
+    outputs = (hidden @ start.output.unsqueeze(-1)).squeeze(-1)
+    assert float(outputs.detach().abs().max()) < 1e-12
+    LOSSES[loss](outputs, labels).mean(1).sum().backward()
+    found = simplified_gradient(inputs, labels, start.weights, -start.biases)
+    expected = loss_slope(loss) * start.output.unsqueeze(-1) * found
+    assert torch.allclose(weights.grad, expected, atol=1e-12)
+
+
+@given(scale=st.floats(0.01, 100), threshold=st.floats(-2, 2))
+@settings(max_examples=25, deadline=None)
+def test_identities_of_the_sampled_gradient(scale, threshold):
+    inputs, labels = data()
+    weights = SEEDS.normal("weights", 6, 7)
+    levels = torch.full((2, 6), threshold, dtype=torch.float64)
+    found = simplified_gradient(inputs, labels, weights, levels)
+    mean = (labels.unsqueeze(-1) * inputs).mean(1, keepdim=True)
+    mirrored = simplified_gradient(inputs, labels, -weights, -levels)
+    assert torch.allclose(found + mirrored, mean.expand_as(found), atol=1e-12)
+    assert torch.allclose(simplified_gradient(inputs, labels, scale * weights, scale * levels), found, atol=1e-12)
+    assert torch.allclose(simplified_gradient(inputs, -labels, weights, levels), -found, atol=1e-12)
+    turn = torch.linalg.qr(SEEDS.normal("rotation", 7, 7)).Q
+    turned = simplified_gradient(inputs @ turn.mT, labels, weights @ turn.mT, levels)
+    assert torch.allclose(turned, found @ turn.mT, atol=1e-10)
+
+
+def test_the_sampled_gradient_is_the_same_in_pieces():
+    inputs = SEEDS.normal("many", 9001, 3)
+    labels = inputs[..., 0].sign()
+    weights, levels = SEEDS.normal("weights", 4, 3), torch.zeros(2, 4).double()
+    whole = torch.einsum("snm,sn,snd->smd", (inputs @ weights.mT > 0).double(), labels, inputs) / 9001
+    assert torch.allclose(simplified_gradient(inputs, labels, weights, levels), whole, atol=1e-10)
+
+
+def test_the_mixtures_closed_form_against_samples():
+    """100,000 samples: every coordinate is within 5 standard errors, which are at most √E[x²]/√n."""
+    problem = GaussianMixture.multi_xor(6, (0.3, 0.2, 0.5), (1.0, -1.0, -1.0), 3.0, 1.5, balanced=False)
+    n = 100_000
+    sample = problem.sample(SEEDS, "train", n)
+    weights = SEEDS.normal("weights", 5, 6)
+    for threshold in (-4.0, 0.0, 3.0):
+        levels = torch.full((2, 5), threshold, dtype=torch.float64)
+        exact = mixture_gradient(problem, weights, levels)
+        sampled = simplified_gradient(sample.inputs, sample.labels, weights, levels)
+        error = sample.inputs.square().mean((0, 1)).sqrt() / math.sqrt(n)
+        assert bool(((sampled - exact).abs() < 5 * error).all())
+
+
+def test_an_always_active_neuron_sees_the_label_mean():
+    problem = GaussianMixture.orthogonal(5, 2, 4.0)
+    weights = SEEDS.normal("weights", 3, 5)
+    far = torch.full((2, 3), -1e6, dtype=torch.float64)
+    assert torch.allclose(mixture_gradient(problem, weights, far), problem.label_mean.double().expand(2, 3, 5))
+
+
+def test_cones_have_two_sides_grow_with_their_width_and_exclude_zero():
+    vectors = torch.tensor([[1.0, 0.1], [-2.0, 0.2], [0.0, 0.0], [0.5, 0.5]])
+    axis = torch.tensor([[1.0, 0.0]])
+    assert in_cone(vectors, axis, 0.05)[:, 0].tolist() == [True, True, False, False]
+    assert in_cone(vectors, -axis, 0.05)[:, 0].tolist() == [True, True, False, False]
+    assert in_cone(vectors, axis, 0.5)[:, 0].tolist() == [True, True, False, True]
+    assert in_cone(vectors, axis, 0.05, floor=1.5)[:, 0].tolist() == [False, True, False, False]
+    assert torch.allclose(cosines(7 * vectors[:1], axis), cosines(vectors[:1], axis))
+    for width in (0.0, 1.0, -0.1):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            in_cone(vectors, axis, width)
+
+
+def test_clopper_pearson_has_known_values():
+    assert clopper_pearson(0, 10) == pytest.approx((0.0, 0.3085), abs=1e-4)
+    assert clopper_pearson(10, 10) == pytest.approx((0.6915, 1.0), abs=1e-4)
+    low, high = clopper_pearson(5, 10)
+    assert low == pytest.approx(1 - high)
+
+
+@pytest.mark.parametrize("tails", [1.0, 1.5, 2.0])
+def test_the_safe_bound_covers_the_oracles_loss(tails):
+    """With means of norm 4t the hinge loss of the oracle lies below the bound, up to four standard errors."""
+    problem = GaussianMixture.multi_xor(6, (0.5, 0.5), (1.0, -1.0), norm=4 * tails)
+    sample = problem.sample(SEEDS, "train", 40_000)
+    losses = (1 - sample.labels * mixture_oracle(problem, sample.inputs, tails)).clamp(min=0)
+    spread = float(losses.std()) / math.sqrt(80_000)
+    assert float(losses.mean()) <= safe_oracle_loss(4, tails) + 4 * spread
+
+
+def test_gaussian_tails_lie_between_their_bounds():
+    z = torch.linspace(0.1, 6, 60, dtype=torch.float64)
+    tail = torch.special.ndtr(-z)
+    density = torch.exp(-z.square() / 2) / math.sqrt(2 * math.pi)
+    assert bool((density * z / (z.square() + 1) < tail).all())
+    assert bool((tail < density / z).all())
+    assert bool((density < 2 * tail**0.9).all())
+
+
+def test_an_unknown_loss_is_refused():
+    with pytest.raises(ValueError, match="losses are hinge"):
+        loss_slope("absolute")
+
+
+def test_relu_has_slope_zero_at_zero():
+    assert RELU.slope(torch.tensor([0.0, -1.0, 2.0])).tolist() == [0.0, 0.0, 1.0]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import torch
+
+from assay.studies.gradient_features.learners import RELU, sampled_gradients, stepped, symmetric_start
+from assay.studies.gradient_features.problem import GaussianMixture
+from assay.studies.gradient_features.theory import cosines
+from assay.studies.gradient_features.tickets.learners import (
+    discovered,
+    keep,
+    nearest,
+    race,
+    random_choice,
+    rescaled,
+    sensitivity,
+)
+from assay.training import Seeds
+
+SEEDS = Seeds((0, 1))
+PROBLEM = GaussianMixture.xor(16, 0.5)
+START = symmetric_start(SEEDS, 24, 16, 2.0)
+SAMPLE = PROBLEM.sample(SEEDS, "train", 400)
+NET = stepped(START, sampled_gradients(START, SAMPLE), knot=2.0)
+
+
+def test_a_ticket_holds_the_nearest_neurons_of_every_signed_feature():
+    chosen = nearest(NET, PROBLEM.features, 2)
+    assert chosen.shape == (2, 8)
+    found = cosines(NET.weights, PROBLEM.features)
+    assert float(found[0, :, 0].max()) == float(found[0, chosen[0, 0], 0])
+    assert float(found[1, :, 1].min()) == float(found[1, chosen[1, 6], 1])
+
+
+def test_clusters_of_weights_are_found_without_their_names():
+    axes = torch.eye(3, 8)
+    noise = 0.05 * SEEDS.normal("noise", 30, 8)
+    weights = torch.cat([axes[:2].repeat(15, 1), -axes[:2].repeat(15, 1)]).expand(2, -1, -1) + noise.repeat(1, 2, 1)
+    net = type(NET)(weights, torch.zeros(2, 60), torch.zeros(2, 60))
+    found = cosines(discovered(net, 2, cosine=0.9), axes).abs()
+    assert bool((found.amax(1)[:, :2] > 0.95).all())
+    assert nearest(net, discovered(net, 2, cosine=0.9), 3).shape == (2, 12)
+
+
+def test_kept_neurons_are_the_same_neurons():
+    chosen = random_choice(SEEDS, 96, 5)
+    part = keep(NET, chosen)
+    assert torch.equal(part.weights[1, 2], NET.weights[1, chosen[1, 2]])
+    everything = keep(NET, torch.arange(96).expand(2, -1))
+    assert torch.equal(everything(SAMPLE.inputs, RELU), NET(SAMPLE.inputs, RELU))
+
+
+def test_rescaling_gives_the_norms_and_keeps_the_gates():
+    chosen = random_choice(SEEDS, 96, 10)
+    start, ticket = keep(START, chosen), keep(NET, chosen)
+    found = rescaled(start, ticket)
+    assert torch.allclose(found.weights.norm(dim=-1), ticket.weights.norm(dim=-1), rtol=1e-4)
+    gates = start.preactivation(SAMPLE.inputs)
+    margin = gates.abs() > 1e-4
+    assert torch.equal((found.preactivation(SAMPLE.inputs) > 0)[margin], (gates > 0)[margin])
+
+
+def test_sensitivity_is_the_gradient_in_the_outputs():
+    output = NET.output.clone().requires_grad_(True)
+    hidden = torch.relu(NET.preactivation(SAMPLE.inputs))
+    outputs = (hidden @ output.unsqueeze(-1)).squeeze(-1)
+    (1 - SAMPLE.labels * outputs).clamp(min=0).mean(1).sum().backward()
+    assert torch.allclose(sensitivity(NET, SAMPLE), output.grad.abs(), atol=1e-5)
+
+
+def test_each_seed_takes_its_own_best_rate_and_a_hopeless_one_counts_with_the_last_step():
+    validation, test = (PROBLEM.sample(SEEDS, name, 200) for name in ("validation", "test"))
+    batch = lambda step: PROBLEM.sample(SEEDS, f"batch {step}", 100)  # noqa: E731
+    steps = (0, 1, 2, 4, 8)
+    found = race(NET, batch, validation, test, rates=(1e-9, 0.1), steps=steps, level=0.65)
+    assert found.rates.tolist() == [0.1, 0.1]
+    assert bool(found.reached.all())
+    assert found.losses.shape == (5, 2)
+    alone = race(NET, batch, validation, test, rates=(0.1,), steps=steps, level=0.65)
+    assert torch.equal(alone.first, found.first)
+    hopeless = race(NET, batch, validation, test, rates=(1e-9,), steps=steps, level=0.65)
+    assert hopeless.first.tolist() == [8, 8]
+    assert not bool(hopeless.reached.any())
