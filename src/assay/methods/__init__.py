@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .contrastive_planning import required_width as contrastive_width
     from .erase_and_step import EraseAndStep
     from .fixed_features import feature_learning_gain, frozen_backbone, linearized
+    from .flipped_labels import FlippedLabels, FlipReport, label_scores
     from .fomaml import Fomaml, fomaml
     from .forward_pruning import ForwardMagnitudePruner, pruned_infonce
     from .gemfilter import (
@@ -64,6 +65,8 @@ __all__ = [
     "Descent",
     "EraseAndStep",
     "FineToCoarse",
+    "FlipReport",
+    "FlippedLabels",
     "Fomaml",
     "ForwardMagnitudePruner",
     "FullAttention",
@@ -98,6 +101,7 @@ __all__ = [
     "granularity_report",
     "growth_factors",
     "l2_group_penalty",
+    "label_scores",
     "learnability_threshold",
     "learnable",
     "linearized",

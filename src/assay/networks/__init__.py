@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from .pretrained import Loaded, load_encoder, load_model, why_absent
     from .quadratic import Quadratic
     from .resnet import ResNet
+    from .toy import toy_language_model
 
-__all__ = ["Loaded", "Quadratic", "ResNet", "load_encoder", "load_model", "why_absent"]
+__all__ = ["Loaded", "Quadratic", "ResNet", "load_encoder", "load_model", "toy_language_model", "why_absent"]
 
 offer(__name__)

@@ -6,8 +6,10 @@ from assay._lazy import offer
 
 if TYPE_CHECKING:
     from .attention_fourier import attention_fourier, score_spectrum, token_scores
+    from .attention_span import SpanPrompt, attention_spans
     from .detectors import detector_counts, group_errors, response_ratio, responses, singleton_detectors
     from .directions import cluster_statistics, cosines, direction_map, direction_maps, gradient_direction_score
+    from .distractors import distracted_prompts
     from .fourier import fourier_probe, logit_fourier
     from .gd_probe import gd_probe
     from .gradient_consistency import GradientConsistency, chunk_cosines
@@ -25,15 +27,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GradientConsistency",
+    "SpanPrompt",
     "aligned_counts",
     "alignments",
     "attention_fourier",
+    "attention_spans",
     "chunk_cosines",
     "cluster_statistics",
     "cosines",
     "detector_counts",
     "direction_map",
     "direction_maps",
+    "distracted_prompts",
     "fit_head",
     "fourier_probe",
     "gd_probe",
