@@ -53,9 +53,11 @@ if TYPE_CHECKING:
     from .group_norm import GroupPenalty, l2_group_penalty
     from .input_replacement import InputReplacement, ReplacementData, area_under_curve
     from .looped_transformer import LoopedLinearTransformer, error_bound, make_prompt, prompt_condition, required_loops
+    from .low_rank_attention import LowRankAttention, attention_moments, truncated_queries
     from .meta_tasks import Task
     from .modular_margin import build_max_margin, expected_margin, margin_certificate, max_margin, required_width
     from .norm_tied_bias import norm_tied_bias
+    from .rank_noise import rank_noise, token_covariance
     from .reptile import Reptile
     from .split_audit import SplitAudit
     from .split_rates import predict_split_effect
@@ -76,6 +78,7 @@ __all__ = [
     "LabelHierarchy",
     "LabelTree",
     "LoopedLinearTransformer",
+    "LowRankAttention",
     "OneRun",
     "ReplacementData",
     "Reptile",
@@ -84,6 +87,7 @@ __all__ = [
     "Stage",
     "Task",
     "area_under_curve",
+    "attention_moments",
     "binary_by_ancestor",
     "build_max_margin",
     "choose_filter_layer",
@@ -119,13 +123,16 @@ __all__ = [
     "pruned_infonce",
     "pruning_horizon",
     "random_ids",
+    "rank_noise",
     "rebalanced_clusters",
     "required_loops",
     "required_width",
     "share_prefill",
     "stage_one_steps",
     "sum_readout",
+    "token_covariance",
     "tree_level",
+    "truncated_queries",
 ]
 
 offer(__name__)

@@ -113,9 +113,9 @@ class SpanReport(Report):
         for condition in dict.fromkeys(self.conditions):
             chosen = torch.tensor([each == condition for each in self.conditions])
             for at, span in enumerate(self.spans):
-                medians = {name: float(self.values(name, layer=layer)[chosen, at].median()) for name in MEASURES}
-                tokens = float(self.tokens[chosen, at].double().median())
-                rows.append({"condition": condition, "span": span, **medians, "tokens": tokens})
+                row: dict[str, Any] = {"condition": condition, "span": span}
+                row |= {name: float(self.values(name, layer=layer)[chosen, at].median()) for name in MEASURES}
+                rows.append({**row, "tokens": float(self.tokens[chosen, at].double().median())})
         return rows
 
     def figure(self, over: str | None = None, under: str | None = None, *, measure: Measure = "per_token") -> Any:
