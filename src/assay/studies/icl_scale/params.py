@@ -38,3 +38,7 @@ class Regression(lab.Params):
 
     def pretraining(self) -> Pretraining:
         return Pretraining(self.examples, self.steps, self.batch, self.rate, self.rate / 1000)
+
+
+class Parity(lab.Params):
+    gamma: float = Field(0.2, gt=0, lt=0.25, description="bias γ of a task's pair: (1, 1) has probability 1/4 + γ")

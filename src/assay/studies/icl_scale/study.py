@@ -6,11 +6,13 @@ Linear attention of limited rank keeps the most important directions (``rank``),
 
 from assay import lab
 
+from .construction import arms as construction
 from .noise import arms as noise
+from .parity import arms as parity
 from .rank import arms as rank
 
 
-class Params(noise.Params, rank.Params):
+class Params(parity.Params, noise.Params, rank.Params):
     """What all parts read."""
 
 
@@ -21,7 +23,7 @@ study = lab.Study(
     source="Zhenmei Shi, Understanding Training and Adaptation in Feature Learning: From Two-layer Networks to "
     "Foundation Models (dissertation, University of Wisconsin–Madison, 2024), chapter 5",
     params=Params,
-    parts=(rank.part, noise.part),
+    parts=(rank.part, noise.part, construction.part, parity.part),
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s"),
         "laptop": lab.Preset(seeds=8, cost="5 min"),
