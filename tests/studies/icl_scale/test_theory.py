@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.methods import rank_noise
 from assay.studies.icl_scale import theory
 from assay.studies.icl_scale.learners import answers
 from assay.studies.icl_scale.problem import InContextRegression, geometric
@@ -91,16 +92,16 @@ def test_moments_of_labelled_tokens():
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.integers(0, 5), st.integers(1, 50), st.integers(1, 50), st.floats(0, 4), st.integers(0, 100))
-def test_the_error_of_the_optimum_is_that_of_its_matrix(r, n, length, sigma2, seed):
+@given(st.integers(1, 50), st.integers(1, 50), st.floats(0, 4), st.integers(0, 100))
+def test_the_error_of_the_optimum_is_that_of_its_matrix(n, length, sigma2, seed):
     w = _random(5, seed=seed)
-    exact = theory.optimum_error(LAM, n, r, w, length, sigma2)
-    matrix = theory.evaluation_error(torch.diag(theory.optimal_gains(LAM, n, r)), torch.diag(LAM), w, length, sigma2)
-    for part in ("label_noise", "input_noise", "bias"):
-        torch.testing.assert_close(getattr(exact, part), getattr(matrix, part))
-    if r < 5:
-        step = theory.optimum_error(LAM, n, r + 1, w, length, sigma2).total - exact.total
-        torch.testing.assert_close(theory.increment(LAM, n, r, w, length, sigma2), step)
+    closed = rank_noise(LAM, pretraining=n, examples=length, noise=sigma2, weights=w)
+    for r in range(6):
+        gains = theory.optimal_gains(LAM, n, r)
+        matrix = theory.evaluation_error(torch.diag(gains), torch.diag(LAM), w, length, sigma2)
+        torch.testing.assert_close(matrix.label_noise, closed.label_noise[r])
+        torch.testing.assert_close(matrix.input_noise, closed.sampling[r])
+        torch.testing.assert_close(matrix.bias, closed.bias[r])
 
 
 def test_the_error_is_the_mean_over_noisy_prompts():
@@ -112,27 +113,21 @@ def test_the_error_is_the_mean_over_noisy_prompts():
     assert bool(((errors.mean(1) - exact).abs() < 4.5 * errors.std(1) / 60_000**0.5).all())
 
 
-def test_rank_zero_answers_nothing_and_long_pretraining_has_a_limit():
+def test_long_pretraining_has_a_limit():
     w = _random(5)
-    torch.testing.assert_close(theory.optimum_error(LAM, N, 0, w, M, 2.0).total, (LAM * w.square()).sum())
+    exact = rank_noise(LAM, pretraining=10**9, examples=M, noise=0.5, weights=w).error
     for r in range(6):
-        limit = theory.long_prompt_error(LAM, r, w, M, 0.5)
-        torch.testing.assert_close(theory.optimum_error(LAM, 10**9, r, w, M, 0.5).total, limit)
+        torch.testing.assert_close(exact[r], theory.long_prompt_error(LAM, r, w, M, 0.5))
 
 
 def test_the_gap_is_the_difference_of_errors():
     w = torch.tensor([1.0, -0.5, 0, 0, 0], dtype=torch.float64)
     signal = float((LAM * w.square()).sum())
+    exact = rank_noise(LAM, pretraining=N, examples=M, noise=0.8, weights=w)
     for larger in (3, 4, 5):
-        errors = [float(theory.optimum_error(LAM, N, r, w, M, 0.8).total) for r in (2, larger)]
-        assert theory.gap(LAM, N, 2, larger, signal, M, 0.8) == pytest.approx(errors[1] - errors[0])
-
-
-def test_the_best_rank_falls_with_noise():
-    w = torch.tensor([1.0, 0.8, 0.6, 0.4, 0.2], dtype=torch.float64)
-    best = [theory.best_rank(LAM, N, w, 10, sigma2) for sigma2 in (0.0, 1.0, 8.0, 1000.0)]
-    assert best == sorted(best, reverse=True)
-    assert best[0] > best[-1] == 0
+        assert theory.gap(LAM, N, 2, larger, signal, M, 0.8) == pytest.approx(exact.gap(2, larger))
+    with pytest.raises(ValueError, match="not possible"):
+        theory.gap(LAM, N, 2, 6, signal, M, 0.8)
 
 
 def test_angles_of_known_spaces():

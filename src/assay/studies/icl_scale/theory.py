@@ -2,7 +2,7 @@
 
 Λ (..., d, d) is the covariance of the tokens, with eigenvalues lam (d,) in descending order; U is the key-query matrix
 and u the weight of the labels, so that ŷ = u(Σ yᵢxᵢ/ρ)ᵀUx. N examples stand in a pretraining prompt, M in one of the
-evaluation. Numbers are of section 5.4 and appendix D.2.
+evaluation. The error of the optimum at every rank (Theorem 5.4.2) is ``assay.methods.rank_noise``.
 """
 
 from __future__ import annotations
@@ -88,19 +88,6 @@ def evaluation_error(A: Tensor, Lambda: Tensor, w: Tensor, M: int, sigma2: float
     return Error(sigma2 * _trace(Lambda @ spread) / M, inputs, bias)
 
 
-def optimum_error(lam: Tensor, N: int, r: int, w: Tensor, M: int, sigma2: float) -> Error:
-    """Theorem 5.4.2 for the optimum of rank r, with w in the basis of the features: s are its first r entries, ξ the
-    others. Label noise σ²tr(V²D²)/M; input noise (‖s‖²_{V²D³} + ‖w‖²_D tr(V²D²))/M; bias ‖ξ‖²_D + Σ s²λ(λv − 1)²."""
-    v = optimal_gains(lam, N, r)
-    spread = (v.square() * lam.square()).sum()
-    s = torch.where(kept(lam, r), w, 0.0)
-    xi = w - s
-    energy = (lam * w.square()).sum(-1)
-    inputs = ((s.square() * v.square() * lam**3).sum(-1) + energy * spread) / M
-    bias = (lam * xi.square()).sum(-1) + (s.square() * lam * (lam * v - 1).square()).sum(-1)
-    return Error(sigma2 * spread / M * torch.ones_like(energy), inputs, bias)
-
-
 def long_prompt_error(lam: Tensor, r: int, w: Tensor, M: int, sigma2: float) -> Tensor:
     """The limit N → ∞: ‖ξ‖²_D + ((r+1)‖s‖²_D + r‖ξ‖²_D + rσ²)/M, for positive eigenvalues."""
     s = torch.where(kept(lam, r), w, 0.0)
@@ -111,21 +98,8 @@ def long_prompt_error(lam: Tensor, r: int, w: Tensor, M: int, sigma2: float) -> 
 def gap(lam: Tensor, N: int, r: int, larger: int, signal: float, M: int, sigma2: float) -> float:
     """Theorem 5.4.3: the error of rank ``larger`` minus that of r where the task lies in the first r directions with
     ‖s‖²_D = signal: (signal + σ²)/M · Σ_{r<i≤larger} (λᵢ/λ′ᵢ)²."""
-    shares = (lam / widened(lam, N)).square()
-    return float((signal + sigma2) / M * shares[r:larger].sum())
-
-
-def increment(lam: Tensor, N: int, r: int, w: Tensor, M: int, sigma2: float) -> Tensor:
-    """What direction r + 1 adds to the error of rank r: κ²(w²λ + ‖w‖²_D + σ²)/M + w²λ((κ − 1)² − 1), κ = λ/λ′."""
-    kappa = (lam / widened(lam, N))[r]
-    own = w[..., r].square() * lam[r]
-    energy = (lam * w.square()).sum(-1)
-    return kappa.square() * (own + energy + sigma2) / M + own * ((kappa - 1).square() - 1)
-
-
-def best_rank(lam: Tensor, N: int, w: Tensor, M: int, sigma2: float) -> int:
-    """The rank from 0 to d whose optimum has the smallest error on the task."""
-    return int(torch.stack([optimum_error(lam, N, r, w, M, sigma2).total for r in range(len(lam) + 1)]).argmin())
+    extra = kept(lam, larger) & ~kept(lam, r)
+    return float((signal + sigma2) / M * (lam / widened(lam, N)).square()[extra].sum())
 
 
 def principal_angle(A: Tensor, features: Tensor, r: int) -> Tensor:

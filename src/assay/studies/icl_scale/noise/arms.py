@@ -9,12 +9,13 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from assay import lab
+from assay.methods import rank_noise
 from assay.training import Seeds
 
 from ..learners import answers
 from ..params import Regression
 from ..problem import InContextRegression
-from ..theory import evaluation_error, gap, optimal_gains, optimum_error
+from ..theory import evaluation_error, gap, optimal_gains
 
 SPECTRA = ("all", "important")  # all directions occur in pretraining, or those of the task alone
 
@@ -57,6 +58,11 @@ part = lab.Part(
 )
 
 
+def _closed_form(params: Params, lam: Tensor, w: Tensor, length: int, sigma2: float) -> Tensor:
+    """Theorem 5.4.2: the error of the optimum at ranks 0 to d on a task in the basis of the features."""
+    return rank_noise(lam, pretraining=params.examples, examples=length, noise=sigma2, weights=w).error
+
+
 @part.arm("noise", over={"spectrum": SPECTRA}, tolerance=0.05)
 def noise(params: Params, seeds: Seeds, record: lab.Recorder, *, spectrum: str) -> None:
     """Networks of every rank trained on sampled prompts; their exact error under noise, beside the closed form."""
@@ -72,14 +78,14 @@ def noise(params: Params, seeds: Seeds, record: lab.Recorder, *, spectrum: str) 
         for length in lengths:
             for sigma2 in params.noises:
                 found = evaluation_error(effective, covariance.unsqueeze(1), rotated, length, sigma2)
+                exact = _closed_form(params, lam, w, length, sigma2)
                 for at, r in enumerate(params.ranks):
-                    exact = optimum_error(lam, params.examples, r, w, length, sigma2)
                     record(
                         at={"task": task, "length": length, "noise": float(sigma2), "rank": r},
                         error=found.total[:, at],
                         bias=found.bias[:, at],
                         noise_part=(found.label_noise + found.input_noise)[:, at],
-                        optimum=exact.total,
+                        optimum=float(exact[r]),
                     )
     signal = float((lam * tasks["useful"].square()).sum())
     least = len(params.useful)
@@ -102,9 +108,9 @@ def sampled_noise(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     for sigma2 in params.noises:
         noisy = clean.noisy(deviations, sigma2**0.5)
         errors = (answers(noisy, networks) - noisy.targets.unsqueeze(1)).square().mean(-1)
+        exact = _closed_form(params, lam, w, params.prompt, sigma2)
         for at, r in enumerate(params.ranks):
-            exact = optimum_error(lam.double(), params.examples, r, w.double(), params.prompt, sigma2).total
-            record(at={"noise": float(sigma2), "rank": r}, error=errors[:, at], optimum=exact)
+            record(at={"noise": float(sigma2), "rank": r}, error=errors[:, at], optimum=float(exact[r]))
     order = seeds.uniform("order of flips", params.test_prompts, params.prompt).argsort(-1).argsort(-1)
     for flipped in (0.0, 0.25, 0.5, 0.75, 1.0):
         right = answers(clean.flipped(order, flipped), networks).sign() == clean.targets.sign().unsqueeze(1)
