@@ -129,14 +129,20 @@ class SpanReport(Report):
                 bounds: dict[str, float] = {"low": found.low, "high": found.high} if found.low == found.low else {}
                 rows.append({"condition": condition, "layer": layer, "ratio": found.estimate, **bounds})
         base = alt.Chart(alt.Data(values=rows)).encode(
-            x=alt.X("layer:Q", title="layer", axis=alt.Axis(tickMinStep=1)),
+            x=alt.X("layer:Q", title="layer", axis=alt.Axis(format="d", values=_ticks(self.mass.shape[1]))),
             color=alt.Color("condition:N", title="label"),
         )
-        y = alt.Y("ratio:Q", title=f"{over} / {under}, {measure.replace('_', ' ')}", scale=alt.Scale(type="log"))
+        y = alt.Y(
+            "ratio:Q", title=f"{over} / {under}, {measure.replace('_', ' ')}", scale=alt.Scale(type="log", nice=False)
+        )
         even = alt.Chart(alt.Data(values=[{"y": 1}])).mark_rule(strokeDash=[4, 4], color="#888").encode(y="y:Q")
         return (
             even + base.mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q") + base.mark_line(point=True).encode(y=y)
         )
+
+
+def _ticks(layers: int) -> list[int]:
+    return list(range(0, layers, max(1, layers // 10)))
 
 
 def attention_spans(
@@ -183,16 +189,23 @@ def measured(rows: Tensor, sets: Sequence[Sequence[int]]) -> tuple[Tensor, Tenso
 
 
 def _tokens(tokenizer: Any, prompt: SpanPrompt) -> tuple[list[int], list[list[int]]]:
-    """Token ids, and for each span the positions of the tokens that have a character in it."""
+    """Token ids, and for each span the positions of the tokens that have a character in it; a token's blank in front is
+    not counted."""
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError("spans are found by a fast tokenizer, which knows the characters of its tokens; this is none")
     made = tokenizer(prompt.text, return_offsets_mapping=True)
+    places = [_without_blank(prompt.text, a, b) for a, b in made["offset_mapping"]]
     sets = []
     for name, (first, last) in prompt.spans.items():
         if not 0 <= first < last <= len(prompt.text):
             raise ValueError(f"the span {name!r} is no range of characters in a text of {len(prompt.text)}")
-        sets.append([at for at, (a, b) in enumerate(made["offset_mapping"]) if a < last and b > first and b > a])
+        sets.append([at for at, (a, b) in enumerate(places) if a < last and b > first and b > a])
     return list(made["input_ids"]), sets
+
+
+def _without_blank(text: str, first: int, last: int) -> tuple[int, int]:
+    inside = text[first:last]
+    return (last - len(inside.lstrip()), last) if inside.strip() else (first, last)
 
 
 def _refuse_empty(prompt: SpanPrompt, sets: Sequence[Sequence[int]]) -> None:
