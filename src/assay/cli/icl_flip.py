@@ -107,7 +107,9 @@ def icl_flip(
         print(json.dumps({"data": data, "rows": _plain(rows), "readings": readings}, indent=1, ensure_ascii=False))
         return
     for each in reports:
-        stdout().print(_table(each), soft_wrap=False)
+        shown, (count, queries) = each.settings["demonstrations"], each.truth.shape
+        stdout().print(f"{each.model} on {data}: {shown} demonstrations, {queries} queries for each of {count} seeds")
+        stdout().print(_table(each))
         stdout().print(f"{each.reading()[0].upper()}{each.reading()[1:]}.")
     for each in reports[1:]:
         stdout().print(f"Change of the AUC, {each.model} minus {reports[0].model}: {each.against(reports[0])}")
@@ -152,10 +154,7 @@ def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _table(report: Any) -> Table:
     """Readings down, shares of flipped labels across."""
-    sizes = (
-        f"{report.settings['demonstrations']} demonstrations, {report.truth.numel()} queries, {len(report.truth)} seeds"
-    )
-    table = Table(title=f"{report.model} on {report.data}: {sizes}", title_justify="left")
+    table = Table()
     table.add_column("flipped labels")
     for fraction in report.fractions:
         table.add_column(f"{fraction:.0%}", justify="right")

@@ -97,7 +97,7 @@ class FlipReport(Report):
         stays = {
             "below": "is below one half: the demonstrations override what the model knew",
             "above": "stays above one half: what the model knew is not overridden",
-            "undecided": "is one half or undecided",
+            "undecided": "is not told apart from one half",
         }[last.compared(0.5)]
         return (
             f"from {self.fractions[0]:.0%} to {self.fractions[-1]:.0%} flipped labels the AUC {moves} ({moved}) "
@@ -137,20 +137,19 @@ class FlipReport(Report):
         """The three readings over the share of flipped labels, with intervals; ``others`` are further models."""
         alt = altair("the figure of a report")
         rows = [row for each in (self, *others) for row in each.table()]
-        rows = [{**row, "low": _finite(row["low"]), "high": _finite(row["high"])} for row in rows]
-        base = alt.Chart(alt.Data(values=rows)).encode(
-            x=alt.X("flipped:Q", title="flipped labels", axis=alt.Axis(format="%")),
-            color=alt.Color("model:N", title="model"),
-        )
-        line = base.mark_line(point=True).encode(y=alt.Y("estimate:Q", title="score", scale=alt.Scale(zero=False)))
-        bars = base.mark_rule().encode(y="low:Q", y2="high:Q")
-        half = alt.Chart(alt.Data(values=[{"y": 0.5}])).mark_rule(strokeDash=[4, 4], color="#888").encode(y="y:Q")
-        panels = [
-            alt.layer(*([half] if self.scores.shape[-1] == 2 or metric == "auc" else []), bars, line)
-            .transform_filter(f"!isValid(datum.reading) || datum.reading == '{_NAMES[metric]}'")
-            .properties(title=_NAMES[metric], width=190, height=180)
-            for metric in METRICS
-        ]
+        half = alt.Chart(alt.Data(values=[{"chance": 0.5}])).mark_rule(strokeDash=[4, 4], color="#888")
+        panels = []
+        for metric in METRICS:
+            shown = [_drawable(row) for row in rows if row["reading"] == _NAMES[metric]]
+            base = alt.Chart(alt.Data(values=shown)).encode(
+                x=alt.X("flipped:Q", title="flipped labels", axis=alt.Axis(format="%", values=list(self.fractions))),
+                color=alt.Color("model:N", title="model"),
+            )
+            line = base.mark_line(point=True).encode(y=alt.Y("estimate:Q", title="score", scale=alt.Scale(zero=False)))
+            parts = [base.mark_rule().encode(y="low:Q", y2="high:Q"), line]
+            if metric == "auc" or self.scores.shape[-1] == 2:  # chance of a share depends on the number of labels
+                parts.insert(0, half.encode(y="chance:Q"))
+            panels.append(alt.layer(*parts).properties(title=_NAMES[metric], width=190, height=180))
         return alt.hconcat(*panels).resolve_scale(y="shared")
 
     @classmethod
@@ -209,5 +208,6 @@ def _auc(scores: Tensor, truth: Tensor) -> float:
     return float(torch.stack(found).mean()) if found else float("nan")
 
 
-def _finite(value: float) -> float | None:
-    return value if value == value else None
+def _drawable(row: dict[str, Any]) -> dict[str, Any]:
+    """The row without bounds that are not there."""
+    return {name: value for name, value in row.items() if value == value}
