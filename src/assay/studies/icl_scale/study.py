@@ -1,19 +1,24 @@
 """In-context learning at different scales: what a larger network attends to, and what noise in the prompt then does.
 
-Linear attention of limited rank keeps the most important directions (``rank``), and pays for more of them with noise
-(``noise``).
+Linear attention of limited rank keeps the most important directions (``rank``) and pays for more of them with noise
+(``noise``). Attention heads that solve more parities (``construction``) let in more noise (``parity``), and training
+leaves the ones that a theorem calls optimal (``heads``). Neither model has a prior; transformers with one show what
+flipped labels do to small and large networks (``prior``).
 """
 
 from assay import lab
 
 from .construction import arms as construction
+from .heads import arms as heads
 from .noise import arms as noise
 from .parity import arms as parity
+from .prior import arms as prior
 from .rank import arms as rank
 
 
-class Params(parity.Params, noise.Params, rank.Params):
-    """What all parts read."""
+# Parameters of the last base are listed first: the regression, the parity, the transformers.
+class Params(prior.Params, heads.Params, parity.Params, noise.Params, rank.Params):
+    """What all parts read; none of it must agree with another part's."""
 
 
 study = lab.Study(
@@ -23,10 +28,10 @@ study = lab.Study(
     source="Zhenmei Shi, Understanding Training and Adaptation in Feature Learning: From Two-layer Networks to "
     "Foundation Models (dissertation, University of Wisconsin–Madison, 2024), chapter 5",
     params=Params,
-    parts=(rank.part, noise.part, construction.part, parity.part),
+    parts=(rank.part, noise.part, construction.part, parity.part, heads.part, prior.part),
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s"),
         "laptop": lab.Preset(seeds=8, cost="5 min"),
-        "paper": lab.Preset(seeds=10, cost="30 min"),
+        "paper": lab.Preset(seeds=10, cost="40 min"),
     },
 )

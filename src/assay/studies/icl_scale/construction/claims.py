@@ -24,7 +24,6 @@ def _norm(m: Measurements[Parity], network: str) -> float:
     "The explicit attention network with two heads per bit of the dimension, and two more, solves every 2-sparse "
     "parity task with margin 1 on long prompts.",
     source="Theorem 5.5.1, the network g₂; every task and pattern at four sizes",
-    headline=True,
 )
 def large_solves_all(m: Measurements[Parity]) -> Judgement:
     least = m.every("margin", arm="construction", network="large", tasks=["important", "rare"])

@@ -172,7 +172,6 @@ def _best(m: Measurements[Params], metric: str, length: int, noise: float) -> Va
     "The rank with the smallest error after training is within one of the closed form's, at every noise level and "
     "prompt length.",
     source="Derived from Theorem 5.4.2: when one more direction helps",
-    headline=True,
 )
 def best_rank(m: Measurements[Params]) -> Judgement:
     misses = [

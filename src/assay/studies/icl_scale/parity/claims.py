@@ -135,7 +135,6 @@ def small_wins_with_flips(m: Measurements[Params]) -> Judgement:
     "large network.",
     source="Derived: noise follows covered features and the size of weights, not the number of heads",
     when=LENGTHS | {"16 hidden signs": lambda p: p.parity_bits == 4},
-    headline=True,
 )
 def not_the_number_of_heads(m: Measurements[Params]) -> Judgement:
     gaps = [_accuracy(m, "large", n) - _accuracy(m, "four heads", n) for n in _lengths(m.params)]

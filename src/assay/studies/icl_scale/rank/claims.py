@@ -31,7 +31,6 @@ def truncation(m: Measurements[Params]) -> Judgement:
     "Linear attention trained on sampled prompts exceeds the lowest loss of its rank by less than half of what one "
     "exchanged direction would cost.",
     source="Theorem 5.4.1; half the cost ½(λᵣ²/λ′ᵣ − λᵣ₊₁²/λ′ᵣ₊₁) tells the top directions from any other choice",
-    headline=True,
 )
 def trained_loss(m: Measurements[Params]) -> Judgement:
     return m.every("exchange_share", arm="sampled").named("excess loss/cost of an exchange").at_most(0.5)
