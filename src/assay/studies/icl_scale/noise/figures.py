@@ -60,7 +60,7 @@ def best_rank(m: Measurements[Params]) -> alt.FacetChart:
         x=alt.X("rank:O", axis=alt.Axis(labelAngle=0)),
         color=alt.Color("noise:O", title="σ²", scale=alt.Scale(scheme="viridis")),
     )
-    axis = alt.Y("optimum:Q", title="mean squared error", scale=alt.Scale(type="log"))
+    axis = alt.Y("optimum:Q", title="mean squared error", scale=alt.Scale(type="log", nice=False))
     rings = base.transform_filter("datum.best").mark_point(size=130, color="crimson", strokeWidth=1.5)
     layers = alt.layer(
         base.mark_line().encode(y=axis),

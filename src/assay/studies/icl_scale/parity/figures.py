@@ -44,15 +44,18 @@ def parity_flips(m: Measurements[Params]) -> Any:
     return _curves(frame, "flipped", "share of flipped labels", f"important task, M = {length}", "linear")
 
 
-def _curves(frame: pl.DataFrame, x: str, label: str, title: str, scale: str) -> Any:
+def _curves(frame: pl.DataFrame, x: str, label: str, title: str, scale: Any) -> Any:
     values = sorted(frame[x].unique().to_list())
     base = alt.Chart(frame, width=310, height=260, title=title).encode(
-        x=alt.X(f"{x}:Q", title=label, scale=alt.Scale(type=scale), axis=alt.Axis(values=values)),  # type: ignore[arg-type]
+        x=alt.X(
+            f"{x}:Q", title=label, scale=alt.Scale(type=scale, nice=False, padding=12), axis=alt.Axis(values=values)
+        ),
         color=alt.Color("network:N", title=None, sort=["small", "large", "four heads"]),
     )
-    axis = alt.Y("mean:Q", title="accuracy", scale=alt.Scale(domain=[0.4, 1]))
+    extent = alt.Scale(domain=[0.4, 1])
+    axis = alt.Y("mean:Q", title="accuracy", scale=extent)
     return alt.layer(
-        base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"),
+        base.mark_rule(strokeWidth=2, clip=True).encode(y=alt.Y("low:Q", scale=extent), y2="high:Q"),
         base.mark_line(point=True).encode(y=axis, tooltip=["network:N", f"{x}:Q", alt.Tooltip("mean:Q", format=".3f")]),
     )
 

@@ -25,7 +25,7 @@ def flipped_labels(m: Measurements[Params]) -> Any:
     )
     base = alt.Chart(frame, width=380, height=280).encode(
         x=alt.X("flipped:Q", title="share of flipped labels", axis=alt.Axis(values=list(FLIPS), format="%")),
-        color=alt.Color("network:N", title=None, sort=None),
+        color=alt.Color("network:N", title=None, sort=None, legend=alt.Legend(symbolOpacity=1)),
     )
     axis = alt.Y("mean:Q", title="accuracy on the prior rule", scale=alt.Scale(domain=[0, 1]))
     curves = alt.layer(

@@ -28,7 +28,11 @@ def loss_by_rank(m: Measurements[Params]) -> Any:
     points = (
         alt.Chart(m.rows("loss", arm="sampled"))
         .mark_circle(size=45, opacity=0.6)
-        .encode(x=base, y=alt.Y("value:Q", title="pretraining loss"), tooltip=["seed:Q", "value:Q"])
+        .encode(
+            x=base,
+            y=alt.Y("value:Q", title="pretraining loss", scale=alt.Scale(zero=False)),
+            tooltip=["seed:Q", "value:Q"],
+        )
     )
     return alt.hconcat(alt.layer(line, points), _gains(m)).resolve_scale(color="independent")
 
@@ -49,7 +53,7 @@ def _gains(m: Measurements[Params]) -> Any:
     )
     return alt.layer(
         base.mark_line(opacity=0.5).encode(y=alt.Y("gain:Q", title="gain")),
-        base.mark_point(shape="cross", size=60).encode(y="optimum:Q"),
+        base.mark_point(shape="cross", size=40, strokeWidth=1).encode(y="optimum:Q"),
     )
 
 

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from assay.data import available
+from assay.networks.pretrained import why_absent
+from assay.studies.icl_scale.language_model.arms import Params
+from assay.studies.icl_scale.language_model.learners import (
+    TEXTS,
+    attention_ratios,
+    flipped_labels,
+    loaded_model,
+)
+
+
+def test_texts_without_label_words_are_refused():
+    with pytest.raises(ValidationError, match="no label words for 'reviews'"):
+        Params(text_sets=("reviews",))
+    assert Params(text_sets=("sst2", "ag_news")).text_requirements()[2:] == ("data:sst2", "data:ag_news")
+
+
+def test_templates_have_room_for_a_text_and_a_label():
+    for texts in TEXTS.values():
+        assert texts.template.format(text="a", label=texts.labels[0]).endswith(f"{texts.labels[0]}.")
+
+
+@pytest.mark.llm
+@pytest.mark.data
+@pytest.mark.skipif(bool(why_absent("smollm2")) or bool(available("sst2")), reason="needs smollm2 and sst2")
+def test_a_real_model_is_asked():
+    loaded = loaded_model("smollm2", "cpu")
+    report = flipped_labels(loaded, "sst2", [0, 1], demonstrations=2, queries=4)
+    assert report.values("auc").shape == (2, 5)
+    ratios = attention_ratios(loaded, "sst2", 0, texts=2)
+    assert set(ratios) == {"correct", "wrong"}
+    assert min(ratios.values()) > 0
