@@ -83,6 +83,13 @@ def some():
     return report(torch.randn(4, 2, 16, 2, generator=generator), truth)
 
 
+def test_a_model_that_does_not_solve_the_task_is_not_said_to_be_overridden(some):
+    assert "does not solve this task" in some.reading()
+    wrong = report(-torch.nn.functional.one_hot(some.truth, 2)[:, None].repeat(1, 2, 1, 1).float(), some.truth)
+    assert wrong.at(1.0).compared(0.5) == "below"
+    assert "does not solve this task" in wrong.reading()
+
+
 def test_saved_and_loaded(some, tmp_path):
     some.save(tmp_path / "report.json")
     kept = json.loads((tmp_path / "report.json").read_text())

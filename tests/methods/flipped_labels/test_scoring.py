@@ -76,6 +76,21 @@ def test_other_families(make_model, family, words):
     torch.testing.assert_close(found, slow(model, tokenizer, PROMPTS, LABELS), atol=1e-3, rtol=0)
 
 
+def test_absolute_positions_and_windows(toy):
+    import transformers
+
+    sizes = {"vocab_size": len(toy.tokenizer), "bos_token_id": 1, "eos_token_id": 2}
+    layers = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    window = {"num_key_value_heads": 2, "sliding_window": 16, "pad_token_id": 0}
+    torch.manual_seed(0)
+    for model in (
+        transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, n_embd=32, n_layer=2, n_head=4)),
+        transformers.MistralForCausalLM(transformers.MistralConfig(**sizes, **layers, **window)),
+    ):
+        found = label_scores(model, toy.tokenizer, PROMPTS, LABELS)
+        torch.testing.assert_close(found, slow(model.eval(), toy.tokenizer, PROMPTS, LABELS), atol=1e-3, rtol=0)
+
+
 def test_modes_and_generators_are_as_before(toy):
     toy.model.train()
     toy.model.model.layers[0].eval()

@@ -91,18 +91,21 @@ class FlipReport(Report):
         return torch.stack([(answers == label).double().mean(-1) for label in range(self.scores.shape[-1])], -1)
 
     def reading(self) -> str:
-        """What the AUC says, in a sentence; ``undecided`` where its interval leaves it open."""
-        last, moved = self.at(self.fractions[-1]), self.change()
+        """What the AUC says, in a sentence, and what it leaves open."""
+        (least, most), moved = (self.fractions[0], self.fractions[-1]), self.change()
+        first, last = self.at(least), self.at(most)
+        if first.compared(0.5) != "above":
+            return (
+                f"at {least:.0%} flipped labels the AUC is not above one half ({first}): the model does not solve this "
+                "task, and flipped labels say nothing about it"
+            )
         moves = {"below": "falls", "above": "rises", "undecided": "moves by an undecided amount"}[moved.compared()]
         stays = {
-            "below": "is below one half: the demonstrations override what the model knew",
+            "below": "ends below one half: the demonstrations override what the model knew",
             "above": "stays above one half: what the model knew is not overridden",
-            "undecided": "is not told apart from one half",
+            "undecided": "ends where it is not told apart from one half",
         }[last.compared(0.5)]
-        return (
-            f"from {self.fractions[0]:.0%} to {self.fractions[-1]:.0%} flipped labels the AUC {moves} ({moved}) "
-            f"and {stays} ({last})"
-        )
+        return f"from {least:.0%} to {most:.0%} flipped labels the AUC {moves} ({moved}) and {stays} ({last})"
 
     def against(self, other: FlipReport, metric: Metric = "auc") -> Interval:
         """This model's change minus the other's, paired by seed: below zero, this one loses more to flipped labels.
