@@ -15,7 +15,7 @@ from .arms import SIZES, part
     caption="Parity networks on long prompts, over every task and pattern: heads, squared norm in units of 1/(4γ²), "
     "rank of the stacked diagonals, least margin on important tasks and mean hinge loss on rare ones. Four heads solve "
     "all tasks at any dimension, by large weights.",
-    shows=("C4a", "C4b", "C4d", "C4g"),
+    shows=("C4a", "C4b", "C4c", "C4d", "C4g", "X4a"),
 )
 def parity_networks(m: Measurements[Parity]) -> pl.DataFrame:
     rows = []

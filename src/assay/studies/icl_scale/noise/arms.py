@@ -63,7 +63,12 @@ def _closed_form(params: Params, lam: Tensor, w: Tensor, length: int, sigma2: fl
     return rank_noise(lam, pretraining=params.examples, examples=length, noise=sigma2, weights=w).error
 
 
-@part.arm("noise", over={"spectrum": SPECTRA}, tolerance=0.05)
+@part.arm(
+    "noise",
+    over={"spectrum": SPECTRA},
+    uses=(*Regression.model_fields, "useful", "curve", "prompt", "lengths", "noises", "long_prompt"),
+    tolerance=0.05,
+)
 def noise(params: Params, seeds: Seeds, record: lab.Recorder, *, spectrum: str) -> None:
     """Networks of every rank trained on sampled prompts; their exact error under noise, beside the closed form."""
     problem = params.spectrum(spectrum)
@@ -95,7 +100,11 @@ def noise(params: Params, seeds: Seeds, record: lab.Recorder, *, spectrum: str) 
         record(at={"rank": r}, predicted_slope=slope, long_pretraining_slope=(r - least) / params.prompt)
 
 
-@part.arm("sampled-noise", tolerance=1e-3)
+@part.arm(
+    "sampled-noise",
+    uses=("dim", "largest", "smallest", "examples", "useful", "prompt", "noises", "test_prompts"),
+    tolerance=1e-3,
+)
 def sampled_noise(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     """The optimum of every rank on sampled prompts with noisy and with flipped labels, the same for all ranks."""
     problem = params.problem()

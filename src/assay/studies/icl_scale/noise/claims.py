@@ -22,7 +22,8 @@ def _error(m: Measurements[Params], rank: int, *, noise: float, length: int | No
     return m.final("error", rank=rank, noise=float(noise), **(fixed | where))
 
 
-def _gap(m: Measurements[Params], rank: int, **where: Any) -> Values:
+def gap_of(m: Measurements[Params], rank: int, **where: Any) -> Values:
+    """How much larger the error of a rank is than that of the task's own."""
     return _error(m, rank, **where) - _error(m, _least(m.params), **where)
 
 
@@ -33,7 +34,7 @@ def _larger(params: Params) -> range:
 def _slope(m: Measurements[Params], rank: int) -> Values:
     """The gap's rise per unit of σ², which is linear."""
     low, high = m.params.noises[0], m.params.noises[-1]
-    return (_gap(m, rank, noise=high) - _gap(m, rank, noise=low)) / (high - low)
+    return (gap_of(m, rank, noise=high) - gap_of(m, rank, noise=low)) / (high - low)
 
 
 @part.claim(
@@ -84,7 +85,7 @@ def noise_rises(m: Measurements[Params]) -> Judgement:
     headline=True,
 )
 def larger_is_worse(m: Measurements[Params]) -> Judgement:
-    gaps = [_gap(m, rank, noise=noise) for rank in _larger(m.params) for noise in m.params.noises]
+    gaps = [gap_of(m, rank, noise=noise) for rank in _larger(m.params) for noise in m.params.noises]
     return pool(gaps, "error of a larger rank − error of the task's rank").at_least(0)
 
 
@@ -129,7 +130,7 @@ def printed_slope(m: Measurements[Params]) -> Judgement:
 def no_extra_features(m: Measurements[Params]) -> Judgement:
     noise = m.params.noises[-1]
     shares = [
-        _gap(m, rank, noise=noise, spectrum="important") / _gap(m, rank, noise=noise).array.mean()
+        gap_of(m, rank, noise=noise, spectrum="important") / gap_of(m, rank, noise=noise).array.mean()
         for rank in _larger(m.params)
     ]
     return combine(farthest_from(0.0), shares, "gap left, as a share").between(-0.05, 0.05)
@@ -144,7 +145,7 @@ def no_extra_features(m: Measurements[Params]) -> Judgement:
 def no_prompt_noise(m: Measurements[Params]) -> Judgement:
     noise, long = m.params.noises[-1], m.params.long_prompt
     shares = [
-        _gap(m, rank, noise=0, length=long) / _gap(m, rank, noise=noise).array.mean() for rank in _larger(m.params)
+        gap_of(m, rank, noise=0, length=long) / gap_of(m, rank, noise=noise).array.mean() for rank in _larger(m.params)
     ]
     return combine(farthest_from(0.0), shares, "gap left, as a share").between(-0.05, 0.05)
 
@@ -157,7 +158,7 @@ def no_prompt_noise(m: Measurements[Params]) -> Judgement:
     when=BOTH | {"unit noise among the variances": lambda p: 1 in p.noises},
 )
 def sampling_noise(m: Measurements[Params]) -> Judgement:
-    left = _gap(m, m.params.dim, noise=0) / _gap(m, m.params.dim, noise=1)
+    left = gap_of(m, m.params.dim, noise=0) / gap_of(m, m.params.dim, noise=1)
     return left.named("gap without/with label noise, at full rank").above(0.5)
 
 

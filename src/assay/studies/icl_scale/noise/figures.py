@@ -8,6 +8,7 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from .arms import Params, part
+from .claims import gap_of
 
 
 @part.figure(
@@ -91,3 +92,28 @@ def flipped_linear(m: Measurements[Params]) -> pl.DataFrame:
             for r in m.params.ranks
         ]
     )
+
+
+@part.table(
+    "gap",
+    caption="The price of a larger rank on the task within the top directions, in trained networks: its rise with the "
+    "label noise over the exact sum and over the printed approximation, and what is left of it at the largest noise "
+    "when noise and sampling are taken away (long prompts), or the other directions (tokens of the task's alone).",
+    shows=("C3b", "C3c", "C8a", "C8b", "X2a"),
+)
+def gap_table(m: Measurements[Params]) -> pl.DataFrame:
+    noise, least = m.params.noises[-1], len(m.params.useful)
+    rows = []
+    for rank in range(least + 1, m.params.dim + 1):
+        rise = (gap_of(m, rank, noise=noise) - gap_of(m, rank, noise=m.params.noises[0])) / (noise - m.params.noises[0])
+        whole = gap_of(m, rank, noise=noise).array.mean()
+        left = {
+            "long prompts": gap_of(m, rank, noise=m.params.noises[0], length=m.params.long_prompt) / whole,
+            "task's directions": gap_of(m, rank, noise=noise, spectrum="important") / whole,
+        }
+        cells = {
+            f"rise/{words}": charts.plus_minus(rise / m.final(name, arm="noise", spectrum="all", rank=rank))
+            for name, words in (("predicted_slope", "exact"), ("long_pretraining_slope", "printed"))
+        }
+        rows.append({"rank": rank, **cells, **{f"left: {words}": charts.plus_minus(v) for words, v in left.items()}})
+    return pl.DataFrame(rows)

@@ -77,3 +77,23 @@ def parity_noise(m: Measurements[Params]) -> pl.DataFrame:
                 used = bits if network == "small" else m.params.parity_bits
                 rows.append({"k": 2**bits, "network": network, "M": length, "ν + 1": used + 1, **cells})
     return pl.DataFrame(rows)
+
+
+@part.table(
+    "parity-accuracy",
+    caption="Accuracy of the small, the large and the four-head parity network on the important task, by the number of "
+    "important signs k and of examples M, without and with a fifth of the labels flipped.",
+    shows=("C5a", "C5b", "C5h", "X5a"),
+)
+def parity_table(m: Measurements[Params]) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for bits in (1, 2):
+        for length in m.params.parity_lengths:
+            where = {"arm": "parity", "important_bits": bits, "length": length, "tasks": "important"}
+            cells = {
+                f"{network}{words}": charts.plus_minus(m.final("accuracy", network=network, flipped=flipped, **where))
+                for flipped, words in ((0.0, ""), (0.2, ", a fifth flipped"))
+                for network in ("small", "large", "four heads")
+            }
+            rows.append({"k": 2**bits, "M": length, **cells})
+    return pl.DataFrame(rows)
