@@ -36,6 +36,9 @@ def test_the_two_are_compared_on_the_same_draws(copying, knowing, films):
     other = FlippedLabels(WORDS, demonstrations=8, queries=12, seeds=(7, 8, 9, 10)).run(*knowing, films, progress=False)
     with pytest.raises(ValueError, match="the same draws"):
         reports[0].against(other)
+    renamed = ([text.replace("film", "book") for text in films[0]], films[1])
+    with pytest.raises(ValueError, match="the same draws"):
+        reports[1].against(SMALL.run(*knowing, renamed, progress=False))
 
 
 def test_the_querys_own_label_is_never_flipped(knowing, films):
@@ -51,11 +54,14 @@ def _draw(seed, films):
 
 
 def test_at_the_two_ends_prompts_differ_in_every_label(films):
-    data = Texts(tuple(films[0]), tuple(films[1]))
-    none, every = (SMALL.prompts(_draw(0, films), data, data, fraction) for fraction in (0.0, 1.0))
+    none, every = (SMALL.prompts(films, fraction=fraction) for fraction in (0.0, 1.0))
     swapped = [p.replace("positive", "?").replace("negative", "positive").replace("?", "negative") for p in none]
     assert swapped == every
     assert len(set(none)) == 12
+    assert all(each.count("The answer is") == 9 and each.endswith("The answer is") for each in none)
+    assert SMALL.prompts(films, seed=1) != none
+    with pytest.raises(ValueError, match="a fraction must lie"):
+        SMALL.prompts(films, fraction=2)
 
 
 def test_each_query_may_have_demonstrations_of_its_own(knowing, films):

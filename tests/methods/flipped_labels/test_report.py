@@ -12,7 +12,8 @@ from assay.methods import FlipReport
 def report(scores, truth, **settings):
     fractions = tuple(i / max(1, scores.shape[1] - 1) for i in range(scores.shape[1]))
     usual = {"fractions": fractions, "seeds": tuple(range(len(truth))), "demonstrations": 4, "batch": 16}
-    return FlipReport("model", "data", {**usual, **settings}, scores, truth)
+    marks = tuple(map(str, settings.get("seeds", usual["seeds"])))
+    return FlipReport("model", "data", {**usual, **settings}, scores, truth, marks)
 
 
 def test_a_constant_preference_hurts_raw_answers_alone():

@@ -16,6 +16,7 @@ from assay.methods.flipped_labels.prompts import (
     Texts,
     draw,
     labelled_texts,
+    mark,
     prompt,
     shown_labels,
     template_parts,
@@ -99,30 +100,32 @@ class FlippedLabels:
         draws = [self._draw(seed, shown, asked) for seed in self.seeds]  # type: ignore[union-attr]
         places = [(at, fraction) for at in range(len(draws)) for fraction in self.fractions]
         found = [
-            self.scores(model, tokenizer, draws[at], shown, asked, fraction)
+            self._scores(model, tokenizer, draws[at], shown, asked, fraction)
             for at, fraction in counted(places, "flipped labels", show=progress)
         ]
         size = (len(draws), len(self.fractions), self.queries, len(self.labels))
         truth = torch.tensor([[asked.labels[i] for i in each.queries] for each in draws])
-        return FlipReport(name or type(model).__name__, data, asdict(self), torch.stack(found).view(size), truth)
+        marks = tuple(mark(each, shown, asked) for each in draws)
+        named = name or type(model).__name__
+        return FlipReport(named, data, asdict(self), torch.stack(found).view(size), truth, marks)
 
-    def scores(
+    def prompts(self, pool: Any, queries: Any = None, *, seed: int = 0, fraction: float = 0.0) -> list[str]:
+        """What a model is asked by one seed at one share of flipped labels, to look at: a prompt per query."""
+        number("a fraction", fraction, least=0, most=1)
+        shown, asked = self._data(pool, pool if queries is None else queries)
+        return self._prompts(self._draw(whole("seed", seed, 0), shown, asked), shown, asked, fraction)
+
+    def _scores(
         self, model: nn.Module, tokenizer: Any, drawn: Draw, pool: Texts, asked: Texts, fraction: float
     ) -> Tensor:
         """Log-probabilities of the labels for one draw: (queries, labels)."""
         blank = template_parts(self.template)[2]
         words = [f"{blank}{word}" for word in self.labels]
-        return label_scores(
-            model,
-            tokenizer,
-            self.prompts(drawn, pool, asked, fraction),
-            words,
-            batch=self.batch,
-            several_tokens=self.several_tokens,
-        )
+        prompts = self._prompts(drawn, pool, asked, fraction)
+        options: dict[str, Any] = {"batch": self.batch, "several_tokens": self.several_tokens}
+        return label_scores(model, tokenizer, prompts, words, **options)
 
-    def prompts(self, drawn: Draw, pool: Texts, asked: Texts, fraction: float) -> list[str]:
-        """One prompt per query of the draw."""
+    def _prompts(self, drawn: Draw, pool: Texts, asked: Texts, fraction: float) -> list[str]:
         made = []
         for place, query in enumerate(drawn.queries):
             at = 0 if self.shared else place

@@ -6,6 +6,7 @@ are asked about the same draws, so that their differences are paired.
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,13 @@ def draw(
         sets.append(tuple(found))
         orders.append(tuple(_flip_order(stream, [pool.labels[i] for i in found], balanced)))
     return Draw(tuple(at), tuple(sets), tuple(orders))
+
+
+def mark(drawn: Draw, pool: Texts, asked: Texts) -> str:
+    """A short mark of the texts of a draw and their order, to tell whether two models were asked the same."""
+    parts = [*(asked.texts[i] for i in drawn.queries), *(pool.texts[i] for each in drawn.demonstrations for i in each)]
+    flips = [str(i) for each in drawn.order for i in each]
+    return hashlib.blake2b("\0".join(parts + flips).encode(), digest_size=8).hexdigest()
 
 
 def shown_labels(labels: Sequence[int], order: Sequence[int], fraction: float, classes: int) -> list[int]:

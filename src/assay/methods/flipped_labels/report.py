@@ -28,7 +28,7 @@ _NAMES = {
 @dataclass(frozen=True, repr=False)
 class FlipReport(Report):
     """Log-probabilities of the labels, ``scores`` (seeds, fractions, queries, labels), the true labels ``truth``
-    (seeds, queries), and the ``settings`` of the test.
+    (seeds, queries), the ``settings`` of the test, and a mark of each seed's draw.
 
     Three readings. ``raw``: the likeliest label is the answer; a model that prefers one label whatever the text scores
     one half. ``balanced``: each label is given to as many queries as have it, those that fit it best (two labels: a
@@ -40,6 +40,7 @@ class FlipReport(Report):
     settings: dict[str, Any]
     scores: Tensor
     truth: Tensor
+    draws: tuple[str, ...]
 
     def __post_init__(self) -> None:
         all_finite("the scores of labels", self.scores)
@@ -111,7 +112,7 @@ class FlipReport(Report):
         """This model's change minus the other's, paired by seed: below zero, this one loses more to flipped labels.
         Refused unless both were asked about the same draws."""
         settings = [{k: v for k, v in each.settings.items() if k != "batch"} for each in (self, other)]
-        if settings[0] != settings[1] or not torch.equal(self.truth, other.truth):
+        if settings[0] != settings[1] or self.draws != other.draws:
             raise ValueError("two models are compared on the same draws: the same settings, seeds and data")
         both = [each.values(metric)[:, -1] - each.values(metric)[:, 0] for each in (self, other)]
         return mean_interval((both[0] - both[1]).tolist())
@@ -161,7 +162,7 @@ class FlipReport(Report):
         kept = json.loads(Path(path).read_text(encoding="utf-8"))
         settings = {key: tuple(v) if isinstance(v, list) else v for key, v in kept["settings"].items()}
         scores, truth = torch.tensor(kept["scores"]), torch.tensor(kept["truth"])
-        return cls(kept["model"], kept["data"], settings, scores, truth)
+        return cls(kept["model"], kept["data"], settings, scores, truth, tuple(kept["draws"]))
 
     def joined(self, *others: FlipReport) -> FlipReport:
         """One report of all seeds, from parts of a test that ran with different seeds and are else alike."""
@@ -172,7 +173,8 @@ class FlipReport(Report):
         if any(each != alike[0] for each in alike) or len(set(seeds)) != len(seeds) or len(named) > 1:
             raise ValueError("parts of one test have the same model, data and settings, and no seed in common")
         scores, truth = (torch.cat([getattr(each, name) for each in parts]) for name in ("scores", "truth"))
-        return FlipReport(self.model, self.data, {**self.settings, "seeds": seeds}, scores, truth)
+        draws = tuple(each for part in parts for each in part.draws)
+        return FlipReport(self.model, self.data, {**self.settings, "seeds": seeds}, scores, truth, draws)
 
     def _each(self, measure: Any) -> Tensor:
         rows = [
