@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,21 +15,6 @@ from assay.lab.backends import pick_device
 from assay.lab.errors import UserError
 
 ORDER = 45
-
-
-@dataclass(frozen=True)
-class _Usual:
-    """What is usual for a known data set: words for its labels, the template, and how long its texts may be."""
-
-    labels: str
-    template: str
-    words: str
-
-
-_USUAL = {
-    "sst2": _Usual("negative,positive", "sentence: {text}\nThe answer is {label}.", "6-20"),
-    "ag_news": _Usual("world,sports,business,technology", "article: {text}\nThe topic is {label}.", "12-30"),
-}
 
 
 def register(app: typer.Typer) -> None:
@@ -71,23 +55,24 @@ def icl_flip(
     """
     from assay.data import load_text
     from assay.methods.flipped_labels import FlippedLabels
+    from assay.methods.flipped_labels.usual import USUAL, Usual
     from assay.report import pictures
 
     writable(out, pictures.SUFFIXES)
     if save is not None:
         _made(save)
-    usual = _USUAL.get(data, _Usual("", "sentence: {text}\nThe answer is {label}.", "any"))
+    usual = USUAL.get(data, Usual(()))
     if not (labels or usual.labels):
         raise UserError(f"--labels needs a word for each label of {data}, such as negative,positive")
     with one_sentence():
         test = FlippedLabels(
-            [word.strip() for word in (labels or usual.labels).split(",")],
+            [word.strip() for word in labels.split(",")] if labels else usual.labels,
             template=template.replace("\\n", "\n") or usual.template,
             demonstrations=demonstrations,
             fractions=_shares(fractions),
             seeds=range(first_seed, first_seed + seeds) if seeds > 0 else seeds,
             queries=queries,
-            words=_range(words or usual.words),
+            words=_range(words) if words else usual.words,
             shared=shared,
             several_tokens=several,  # type: ignore[arg-type]
         )

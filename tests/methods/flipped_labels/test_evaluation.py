@@ -136,5 +136,12 @@ def test_no_text_of_the_wanted_length(knowing, films):
         FlippedLabels(WORDS, words=(50, 60)).run(*knowing, films)
 
 
+def test_well_known_sets():
+    assert FlippedLabels.usual("sst2", seeds=3) == FlippedLabels(WORDS, seeds=3, words=(6, 20))
+    assert len(FlippedLabels.usual("ag_news").labels) == 4
+    with pytest.raises(ValueError, match="data must be one of sst2, ag_news"):
+        FlippedLabels.usual("imdb")
+
+
 def test_flips():
     assert FlippedLabels(WORDS, demonstrations=5, fractions=(1, 0, 0.5)).flips() == [0, 3, 5]

@@ -23,6 +23,7 @@ from assay.methods.flipped_labels.prompts import (
 )
 from assay.methods.flipped_labels.report import FlipReport
 from assay.methods.flipped_labels.scoring import Several, label_scores
+from assay.methods.flipped_labels.usual import USUAL
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,12 @@ class FlippedLabels:
         for name, least in (("demonstrations", 1), ("queries", 2), ("batch", 1)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least))
         one_of("several_tokens", self.several_tokens, get_args(Several))
+
+    @classmethod
+    def usual(cls, data: str, **changes: Any) -> FlippedLabels:
+        """The test for a well-known set, ``sst2`` or ``ag_news``: words for its labels, a template, lengths of texts."""
+        one_of("data", data, USUAL)
+        return cls(**{**vars(USUAL[data]), **changes})
 
     def flips(self) -> list[int]:
         """How many demonstrations are flipped at each of the fractions."""
