@@ -81,7 +81,7 @@ class FlippedLabels:
 
     @classmethod
     def usual(cls, data: str, **changes: Any) -> FlippedLabels:
-        """The test for a well-known set, ``sst2`` or ``ag_news``: words for its labels, a template, lengths of texts."""
+        """The test for a well-known set, ``sst2`` or ``ag_news``: its words, template and lengths."""
         one_of("data", data, USUAL)
         return cls(**{**vars(USUAL[data]), **changes})
 
