@@ -60,8 +60,8 @@ def _gains(m: Measurements[Params]) -> Any:
 @part.table(
     "rank",
     caption="Networks trained at each rank. On sampled prompts: the excess over the lowest loss in units of one "
-    "exchanged direction, the largest principal angle to the top eigenvectors, and the largest weight that is 0 at the optimum. "
-    "On the exact loss: the largest distance of an entry from the closed form, over seeds.",
+    "exchanged direction, the largest principal angle to the top eigenvectors, and the largest weight that is 0 at the "
+    "optimum. On the exact loss: the largest distance of an entry from the closed form, over seeds.",
     shows=("C1a", "C1b", "C1c", "C1d", "N1"),
 )
 def rank_table(m: Measurements[Params]) -> pl.DataFrame:
