@@ -15,7 +15,7 @@ class Regression(lab.Params):
     largest: float = Field(1.8, gt=0, description="largest eigenvalue of the tokens' covariance")
     smallest: float = Field(0.36, gt=0, description="smallest eigenvalue; those between are in geometric progression")
     examples: int = Field(20, ge=1, description="examples N in a pretraining prompt")
-    steps: int = Field(6000, ge=1, description="Adam steps on sampled prompts")
+    steps: int = Field(5000, ge=1, description="Adam steps on sampled prompts")
     batch: int = Field(256, ge=1, description="fresh prompts per step")
     rate: float = Field(0.01, gt=0, description="Adam's first rate, which falls linearly to a thousandth of it")
 
