@@ -13,7 +13,9 @@ from .learners import TEXTS, attention_ratios, flipped_labels, loaded_model
 
 class Params(lab.Params):
     language_model: str = Field("smollm2", description="a hub name, a folder, a GGUF file, or smollm2")
-    text_sets: tuple[str, ...] = Field(("sst2",), min_length=1, description="text sets: sst2, ag_news")
+    text_sets: tuple[str, ...] = Field(
+        ("sst2",), min_length=1, description="text sets: sst2, ag_news, or a few made-up sentences"
+    )
     demonstrations: int = Field(16, ge=1, description="labelled texts in a prompt")
     text_queries: int = Field(40, ge=4, description="texts that are asked about, per seed and share of flips")
     attention_texts: int = Field(20, ge=1, description="texts per seed whose attention is read, in four prompts each")
@@ -26,14 +28,14 @@ class Params(lab.Params):
         return names
 
     def text_requirements(self) -> tuple[str, ...]:
-        return ("extra:llm", f"model:{self.language_model}", *(f"data:{name}" for name in self.text_sets))
+        return ("extra:llm", f"model:{self.language_model}", *(f"data:{n}" for n in self.text_sets if n != "sentences"))
 
 
 part = lab.Part(
     "language_model",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(demonstrations=2, text_queries=4, attention_texts=2),
+        "smoke": lab.PartPreset(text_sets=("sentences",), demonstrations=2, text_queries=4, attention_texts=2),
         "paper": lab.PartPreset(text_sets=("sst2", "ag_news"), text_queries=1000, attention_texts=100),
     },
 )
@@ -74,6 +76,6 @@ def flipped_text(params: Params, seeds: Seeds, record: lab.Recorder, *, data: st
 def attention_text(params: Params, seeds: Seeds, record: lab.Recorder, *, data: str) -> None:
     """A language model's attention to an irrelevant sentence beside the text, where asked for."""
     loaded = loaded_model(params.language_model, seeds.device)
-    found = [attention_ratios(loaded, data, seed, texts=params.attention_texts) for seed in seeds]
+    found = [attention_ratios(loaded, data, seed, count=params.attention_texts) for seed in seeds]
     for label in found[0]:
         record(at={"label": label}, attention_ratio=torch.tensor([each[label] for each in found]))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
+from typing import Any
 
 from assay.data import load_text
 from assay.methods.flipped_labels import FlippedLabels, FlipReport
@@ -26,7 +27,32 @@ class Texts:
 TEXTS = {
     "sst2": Texts(("negative", "positive"), "sentence: {text}\nThe answer is {label}.", (6, 20)),
     "ag_news": Texts(("world", "sports", "business", "technology"), "article: {text}\nThe topic is {label}.", (12, 30)),
+    "sentences": Texts(("negative", "positive"), "sentence: {text}\nThe answer is {label}.", (4, 20)),
 }
+_SUBJECTS = (
+    "the film",
+    "the plot",
+    "the acting",
+    "the music",
+    "the ending",
+    "the dialogue",
+    "the first half",
+    "the cast",
+)
+_VERDICTS = (
+    ("was dull and far too long", "was a waste of time", "never comes to life", "was painfully bad"),
+    ("was a joy from start to finish", "was warm and very funny", "was simply wonderful", "moved me to tears"),
+)
+
+
+def texts(name: str, split: str) -> Any:
+    """A text set with its labels. ``sentences`` are made up here, for a try without any data; training and test differ
+    in their subjects."""
+    if name != "sentences":
+        return load_text(name, split)
+    subjects = _SUBJECTS[:5] if split == "train" else _SUBJECTS[5:]
+    made = [(f"{who} {said}", label) for label, words in enumerate(_VERDICTS) for said in words for who in subjects]
+    return [text for text, _ in made], [label for _, label in made]
 
 
 @lru_cache(maxsize=1)
@@ -46,16 +72,16 @@ def flipped_labels(loaded: Loaded, data: str, seeds: Sequence[int], *, demonstra
         seeds=list(seeds),
         words=asked.words,
     )
-    return test.run(loaded.model, loaded.tokenizer, load_text(data), load_text(data, "test"), progress=False)
+    return test.run(loaded.model, loaded.tokenizer, texts(data, "train"), texts(data, "test"), progress=False)
 
 
-def attention_ratios(loaded: Loaded, data: str, seed: int, *, texts: int) -> dict[str, float]:
+def attention_ratios(loaded: Loaded, data: str, seed: int, *, count: int) -> dict[str, float]:
     """The last token's attention to an irrelevant sentence over that to the text, per token and the median over texts,
     where the label is right and where it is wrong."""
     asked = TEXTS[data]
     template = asked.template.removesuffix(".")
     prompts = distracted_prompts(
-        load_text(data, "test"), asked.labels, count=texts, seed=seed, template=template, words=asked.words
+        texts(data, "test"), asked.labels, count=count, seed=seed, template=template, words=asked.words
     )
     report = attention_spans(loaded.model, loaded.tokenizer, prompts, progress=False)
     return {
