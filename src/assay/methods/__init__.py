@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .contrastive_update import ContrastiveUpdate
     from .erase_and_step import EraseAndStep
     from .fixed_features import feature_learning_gain, frozen_backbone, linearized
+    from .flipped_labels import FlippedLabels, FlipReport, label_scores
     from .fomaml import Fomaml, fomaml
     from .forward_pruning import ForwardMagnitudePruner, pruned_infonce
     from .gemfilter import (
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .group_norm import GroupPenalty, l2_group_penalty
     from .input_replacement import InputReplacement, ReplacementData, area_under_curve
     from .looped_transformer import LoopedLinearTransformer, error_bound, make_prompt, prompt_condition, required_loops
+    from .low_rank_attention import LowRankAttention, attention_moments, truncated_queries
     from .meta_tasks import Task
     from .mixup import Mixup
     from .modular_margin import build_max_margin, expected_margin, margin_certificate, max_margin, required_width
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from .one_step import one_step
     from .one_step_estimators import OneStepClassifier, OneStepRegressor
     from .one_step_features import OneStepFeatures
+    from .rank_noise import rank_noise, token_covariance
     from .reptile import Reptile
     from .split_audit import SplitAudit
     from .split_rates import predict_split_effect
@@ -78,6 +81,8 @@ __all__ = [
     "Descent",
     "EraseAndStep",
     "FineToCoarse",
+    "FlipReport",
+    "FlippedLabels",
     "Fomaml",
     "ForwardMagnitudePruner",
     "FullAttention",
@@ -87,6 +92,7 @@ __all__ = [
     "LabelHierarchy",
     "LabelTree",
     "LoopedLinearTransformer",
+    "LowRankAttention",
     "Mixup",
     "MomentumQueue",
     "NuclearNorm",
@@ -103,6 +109,7 @@ __all__ = [
     "Task",
     "adapter",
     "area_under_curve",
+    "attention_moments",
     "binary_by_ancestor",
     "build_max_margin",
     "choose_filter_layer",
@@ -125,6 +132,7 @@ __all__ = [
     "huggingface_callback",
     "huggingface_swad",
     "l2_group_penalty",
+    "label_scores",
     "learnability_threshold",
     "learnable",
     "lightning_callback",
@@ -145,13 +153,16 @@ __all__ = [
     "pruned_infonce",
     "pruning_horizon",
     "random_ids",
+    "rank_noise",
     "rebalanced_clusters",
     "required_loops",
     "required_width",
     "share_prefill",
     "stage_one_steps",
     "sum_readout",
+    "token_covariance",
     "tree_level",
+    "truncated_queries",
 ]
 
 offer(__name__)

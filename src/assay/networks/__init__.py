@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .quadratic import Quadratic
     from .resnet import ResNet
     from .small_cnn import SmallCnn
+    from .toy import toy_language_model
 
 __all__ = [
     "Backbone",
@@ -21,6 +22,7 @@ __all__ = [
     "load_encoder",
     "load_model",
     "timm_backbone",
+    "toy_language_model",
     "why_absent",
 ]
 

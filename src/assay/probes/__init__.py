@@ -7,11 +7,13 @@ from assay._lazy import offer
 if TYPE_CHECKING:
     from .alignment_tracker import AlignmentTracker
     from .attention_fourier import attention_fourier, score_spectrum, token_scores
+    from .attention_span import SpanPrompt, attention_spans
     from .cka import CkaSums, linear_cka
     from .cka_map import cka_map
     from .cones import p_hat
     from .detectors import detector_counts, group_errors, response_ratio, responses, singleton_detectors
     from .directions import cluster_statistics, cosines, direction_map, direction_maps, gradient_direction_score
+    from .distractors import distracted_prompts
     from .fourier import fourier_probe, logit_fourier
     from .gd_probe import gd_probe
     from .gradient_consistency import GradientConsistency, chunk_cosines
@@ -36,9 +38,11 @@ __all__ = [
     "AlignmentTracker",
     "CkaSums",
     "GradientConsistency",
+    "SpanPrompt",
     "aligned_counts",
     "alignments",
     "attention_fourier",
+    "attention_spans",
     "chunk_cosines",
     "cka_map",
     "cluster_statistics",
@@ -46,6 +50,7 @@ __all__ = [
     "detector_counts",
     "direction_map",
     "direction_maps",
+    "distracted_prompts",
     "fit_head",
     "fourier_probe",
     "gd_probe",

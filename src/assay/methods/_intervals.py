@@ -1,0 +1,74 @@
+"""Intervals for numbers that come from several seeds or prompts, with NumPy alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval over ``count`` independent values; without an interval (NaN) below three."""
+
+    estimate: float
+    low: float
+    high: float
+    count: int
+
+    def compared(self, value: float = 0.0) -> str:
+        """``below``, ``above``, or ``undecided`` where the interval holds ``value`` or there is none."""
+        return "below" if self.high < value else "above" if self.low > value else "undecided"
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def mean_interval(values: Iterable[float]) -> Interval:
+    """The mean and Student's interval. One value that is not finite leaves nothing to say: all is NaN."""
+    found = np.asarray(list(values), dtype=float)
+    if len(found) < 3 or not np.isfinite(found).all():
+        estimate = float(found.mean()) if len(found) else math.nan
+        return Interval(estimate, math.nan, math.nan, len(found))
+    half = student(len(found) - 1) * float(found.std(ddof=1)) / math.sqrt(len(found))
+    return Interval(float(found.mean()), float(found.mean()) - half, float(found.mean()) + half, len(found))
+
+
+def median_interval(values: Iterable[float]) -> Interval:
+    """The median and the narrowest pair of order statistics, at equal distance from the ends, that hold the true one
+    with at least 95 %, whatever the distribution. Fewer than six values cannot."""
+    found = np.sort(np.asarray(list(values), dtype=float))
+    n = len(found)
+    if n == 0 or np.isnan(found).any():
+        return Interval(math.nan, math.nan, math.nan, n)
+    outside, cut = 0.0, 0
+    while cut < n // 2 and outside + math.comb(n, cut) / 2**n <= (1 - CONFIDENCE) / 2:
+        outside += math.comb(n, cut) / 2**n
+        cut += 1
+    if cut == 0:
+        return Interval(float(np.median(found)), math.nan, math.nan, n)
+    return Interval(float(np.median(found)), float(found[cut - 1]), float(found[n - cut]), n)
+
+
+def sign_test(values: Iterable[float]) -> float:
+    """The two-sided p-value that values are as often above as below zero; zeros say nothing and are left out."""
+    found = [value for value in values if value != 0]
+    if any(math.isnan(value) for value in found):
+        return math.nan
+    n, rarer = len(found), min(sum(value > 0 for value in found), sum(value < 0 for value in found))
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(rarer + 1)) / 2**n) if n else 1.0
+
+
+@cache
+def student(freedom: int) -> float:
+    """The t with 95 % of Student's distribution in ±t. With t = √ν tan θ the density of θ is cos^(ν−1) θ."""
+    angles = np.linspace(0, np.pi / 2, 40_001)
+    with np.errstate(divide="ignore"):
+        density = np.exp((freedom - 1) * np.log(np.cos(angles)))
+    mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return math.sqrt(freedom) * math.tan(float(np.interp(CONFIDENCE * mass[-1], mass, angles)))
