@@ -34,7 +34,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(rule_steps=60, rule_batch=32, rule_prompts=200),
-        "laptop": lab.PartPreset(fewer={"prior": 6, "no-random-rules": 3}),
+        "laptop": lab.PartPreset(fewer={"no-random-rules": 4}),
         "paper": lab.PartPreset(rule_steps=10_000, rule_prompts=10_000, arms=("medium-prior",)),
     },
 )

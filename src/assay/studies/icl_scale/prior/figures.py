@@ -14,22 +14,20 @@ from .arms import FLIPS, Params, part
 
 @part.figure(
     "flipped-labels",
-    caption="Accuracy on the prior rule against the share of flipped labels among the examples (mean and 95 % interval "
-    "over seeds): transformers of two sizes trained on the same prompts, and the large one without random rules in "
-    "training. The source draws such curves for Llama models on five text data sets; it prints no numbers.",
+    caption="Accuracy on the prior rule against the share of flipped labels among the examples (thick: the mean, "
+    "thin: each seed): transformers of two sizes trained on the same prompts, and the large one without random rules "
+    "in training. The source draws such curves for Llama models on five text data sets; it prints no numbers.",
     shows=("C6b", "C6c", "C6d", "C6e", "N3"),
 )
 def flipped_labels(m: Measurements[Params]) -> Any:
-    frame = pl.concat(
-        [charts.summarise(rows.with_columns(network=pl.lit(name)), "network", "flipped") for name, rows in _rows(m)]
-    )
-    base = alt.Chart(frame, width=380, height=280).encode(
+    rows = pl.concat([rows.with_columns(network=pl.lit(name)) for name, rows in _rows(m)], how="diagonal_relaxed")
+    base = alt.Chart(charts.summarise(rows, "network", "flipped"), width=380, height=280).encode(
         x=alt.X("flipped:Q", title="share of flipped labels", axis=alt.Axis(values=list(FLIPS), format="%")),
         color=alt.Color("network:N", title=None, sort=None, legend=alt.Legend(symbolOpacity=1)),
     )
     axis = alt.Y("mean:Q", title="accuracy on the prior rule", scale=alt.Scale(domain=[0, 1]))
     curves = alt.layer(
-        base.mark_area(opacity=0.15, clip=True).encode(y="low:Q", y2="high:Q"),
+        base.properties(data=rows).mark_line(opacity=0.3, strokeWidth=1).encode(y="value:Q", detail="seed:N"),
         base.mark_line(point=True).encode(
             y=axis, tooltip=["network:N", "flipped:Q", alt.Tooltip("mean:Q", format=".3f")]
         ),
