@@ -36,7 +36,7 @@ def test_the_share_equals_the_count_and_its_interval_is_exact():
     assert low == pytest.approx(beta.ppf(0.025, 30, 16), abs=1e-6)
     assert high == pytest.approx(beta.ppf(0.975, 31, 15), abs=1e-6)
     assert "30 of 45" in repr(found)
-    assert found.to_dict() == {"inside": 30, "rows": 45, "gamma": 0.1, "floor": 0.0}
+    assert found.to_dict() == {"report": "ConeShare", "inside": 30, "rows": 45, "gamma": 0.1, "floor": 0.0}
 
 
 def test_a_share_among_rows_of_one_bias_sign():

@@ -13,6 +13,7 @@ from assay.studies.gradient_features.theory import (
     clopper_pearson,
     cosines,
     in_cone,
+    log_log_slope,
     loss_slope,
     mixture_gradient,
     mixture_oracle,
@@ -141,3 +142,14 @@ def test_an_unknown_loss_is_refused():
 
 def test_relu_has_slope_zero_at_zero():
     assert RELU.slope(torch.tensor([0.0, -1.0, 2.0])).tolist() == [0.0, 0.0, 1.0]
+
+
+def test_a_power_law_has_its_exponent_as_slope():
+    x = torch.tensor([1.0, 2.0, 5.0, 9.0], dtype=torch.float64)
+    assert math.isclose(log_log_slope(x, 3 * x**-0.5), -0.5, rel_tol=1e-9)
+
+
+def test_what_has_no_logarithm_has_no_slope():
+    x = torch.tensor([1.0, 2.0, 4.0])
+    for y in ([1.0, math.nan, 2.0], [1.0, 0.0, 2.0], [1.0, -1.0, 2.0], [1.0, math.inf, 2.0]):
+        assert math.isnan(log_log_slope(x, torch.tensor(y)))

@@ -64,6 +64,14 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tu
     return low, high
 
 
+def log_log_slope(x: Tensor, y: Tensor) -> float:
+    """The slope of log y over log x by least squares; none (NaN) where a logarithm is not finite."""
+    logs = torch.stack([x.double().log(), y.double().log()])
+    across, up = logs - logs.mean(1, keepdim=True)
+    slope = float(across @ up / across.square().sum())
+    return slope if math.isfinite(slope) else math.nan
+
+
 def loss_slope(loss: str) -> float:
     """ℓ'(0) of a loss of the margin, and of the squared error per unit of label: −2."""
     slopes = {"hinge": -1.0, "logistic": -0.5, "squared": -2.0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from assay import lab
 from assay.training import Seeds, TwoLayer
@@ -27,8 +27,8 @@ class Params(FirstStep):
     frozen_samples: int = Field(1500, ge=100, description="samples of descent on frozen features")
     frozen_neurons: int = Field(48, ge=8, description="neurons m of it, of which there are 4m")
     frozen_steps: int = Field(1000, ge=10, description="steps of it")
-    drift_rates: tuple[float, ...] = Field(
-        (1e-5, 1e-4, 1e-3, 1e-2, 1e-1), description="rates at which drift is followed"
+    drift_rates: tuple[PositiveFloat, ...] = Field(
+        (1e-5, 1e-4, 1e-3, 1e-2, 1e-1), min_length=1, description="rates at which drift is followed"
     )
     drift_steps: int = Field(50, ge=5, description="steps for which drift is followed")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from assay.lab import Judgement, Measurements
 
+from ..theory import log_log_slope
 from .arms import CASES, Params, part
 
 
@@ -34,8 +34,7 @@ def never_above(m: Measurements[Params]) -> Judgement:
 def rate(m: Measurements[Params], *, case: str) -> Judgement:
     def slope(rows: pl.DataFrame) -> float:
         late = rows[len(rows) // 3 :]
-        gaps = np.maximum(late["value"].to_numpy(), 1e-12)
-        return float(np.polyfit(np.log(late["step"].to_numpy()), np.log(gaps), 1)[0])
+        return log_log_slope(late["step"].to_torch(), late["value"].to_torch().clamp(min=1e-12))
 
     return m.per_seed(m.curve("gap", arm="frozen", case=case), slope, "log-log slope of the gap").at_most(-0.8)
 

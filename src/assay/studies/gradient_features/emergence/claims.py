@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from assay.lab import Judgement, Measurements, combine
 
+from ..theory import log_log_slope
 from .arms import Params, part
 
 WIDE = {"an XOR mixture with two dimensions or more in the grid": lambda p: len(p.xor_dims) > 1}
 
 
 def _slope(rows: pl.DataFrame, over: str) -> float:
-    logs = np.log(rows.select(over, "value").to_numpy())
-    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
+    return log_log_slope(rows[over].cast(pl.Float64).to_torch(), rows["value"].to_torch())
 
 
 @part.claim(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import polars as pl
 
 from assay.lab import Judgement, Measurements
 
+from ..theory import log_log_slope
 from .arms import WIDTHS, Params, part
 
 WIDE = {"three widths or more": lambda p: len(p.head_widths) > 2}
@@ -36,8 +36,7 @@ def support_exponent(m: Measurements[Params]) -> Judgement:
     caught = m.rows("caught", arm="construction").select("seed", "neurons", caught=pl.col("value"))
 
     def slope(rows: pl.DataFrame) -> float:
-        logs = np.log(rows.select("caught", "value").to_numpy())
-        return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
+        return log_log_slope(rows["caught"].to_torch(), rows["value"].to_torch())
 
     joined = support.join(caught, on=["seed", "neurons"])
     found = m.per_seed(joined, slope, "exponent of the support over m·p", by="neurons")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from assay import lab
@@ -21,7 +21,7 @@ SPECTRA = ("all", "important")  # all directions occur in pretraining, or those 
 
 
 class Params(Regression):
-    useful: tuple[float, ...] = Field((1.0, 0.8), min_length=1, description="a task within the top directions")
+    useful: tuple[PositiveFloat, ...] = Field((1.0, 0.8), min_length=1, description="a task within the top directions")
     curve: tuple[float, ...] = Field((1, 0.8, 0.6, 0.5, 0.4, 0.3), description="a task that uses all directions")
     prompt: int = Field(20, ge=1, description="examples M in a prompt of the evaluation")
     lengths: tuple[PositiveInt, ...] = Field((10, 20, 40), min_length=1, description="further M, for the best rank")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -109,7 +111,7 @@ def residual_exponent(m: Measurements[Params]) -> Judgement:
 
         def fit(of_seed: pl.DataFrame) -> float:
             x, y = of_seed["length"].log().to_numpy(), of_seed["value"].log().to_numpy()
-            return float(np.polyfit(x, y, 1)[0])
+            return float(np.polyfit(x, y, 1)[0]) if np.isfinite([*x, *y]).all() else math.nan
 
         return m.per_seed(rows, fit, f"exponent, {network}", by="length")
 
