@@ -41,7 +41,7 @@ curve = label_efficiency(readings, *data, budgets=(10, 30, 100, 1000))
 print(curve)
 print(
     "digits minus mixture:",
-    *(f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]" for gap in curve.gap("digits", "mixture")),
+    *(f"{gap.estimate:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]" for gap in curve.gap("digits", "mixture")),
 )
 print(curve.crossing("digits", "mixture"))
 
@@ -76,8 +76,8 @@ def tuned_accuracy(lambda_: float, seed: int) -> float:
 print("\n3. Fine-tuning on 30 labels")
 plain, regularised = ([tuned_accuracy(lambda_, seed) for seed in SEEDS] for lambda_ in (0.0, 0.1))
 gain = mean_interval([ours - theirs for ours, theirs in zip(regularised, plain, strict=True)])
-print(f"plain {mean_interval(plain).mean:.3f}, regularised {mean_interval(regularised).mean:.3f}")
-print(f"gain {gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], paired over {len(SEEDS)} seeds")
+print(f"plain {mean_interval(plain).estimate:.3f}, regularised {mean_interval(regularised).estimate:.3f}")
+print(f"gain {gain.estimate:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], paired over {len(SEEDS)} seeds")
 
 print("\n4. Are the features alike?")
 updated = update.apply(mixed, train.images, augment=view, seed=0).model

@@ -146,11 +146,11 @@ def main():
         for name, guess in guesses.items():
             found[name].append(float((guess == labels[held]).float().mean()))
     for name, accuracies in found.items():
-        print(f"{name:12} accuracy {mean_interval(accuracies).mean:.3f}")
+        print(f"{name:12} accuracy {mean_interval(accuracies).estimate:.3f}")
     gain = mean_interval(
         [ours - theirs for ours, theirs in zip(found["regularised"], found["fine-tuning"], strict=True)]
     )
-    print(f"regularised minus plain {gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], paired over seeds")
+    print(f"regularised minus plain {gain.estimate:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], paired over seeds")
 
 
 if __name__ == "__main__":

@@ -86,6 +86,7 @@ def test_other_templates_and_draws(flip):
     ("more", "words"),
     [
         ((), "--labels needs a word for each label of films"),
+        (("--data", "fims"), "unknown text set 'fims'"),
         (("--labels", "negative,wonderful"), "the label ' wonderful' is not in the model's vocabulary"),
         (("--labels", "negative,dull film"), "the label ' dull film' is 2 tokens"),
         (("--labels", "a,b,c"), "the data have the labels [0, 1], and there are 3 words for them"),

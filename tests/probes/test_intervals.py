@@ -1,15 +1,51 @@
+"""Intervals against SciPy, enumeration and known cases."""
+
 import math
 
 import pytest
 
-from assay.probes import mean_interval
-from assay.probes.intervals import Interval, student_quantile
+from assay.probes.intervals import Interval, mean_interval, median_interval, sign_test, student
 
 
-def test_intervals_are_students():
-    assert student_quantile(0.975, 7) == pytest.approx(2.364624, abs=1e-5)
-    assert student_quantile(0.975, 1) == pytest.approx(12.7062, abs=1e-3)
+@pytest.mark.parametrize("freedom", [1, 2, 3, 5, 9, 30, 200, 5000])
+def test_students_quantile(freedom):
+    stats = pytest.importorskip("scipy.stats")
+    assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-4)
+
+
+def test_mean_interval():
     found = mean_interval([1.0, 2.0, 3.0])
-    assert found == pytest.approx(Interval(2.0, 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), abs=1e-5)
-    assert (Interval(1, 0.5, 2).sign, Interval(-1, -2, -0.1).sign, Interval(0, -1, 1).sign) == (1, -1, 0)
-    assert math.isnan(mean_interval([1.0]).low)
+    assert found.estimate == 2
+    assert found.high - 2 == pytest.approx(4.3027 / math.sqrt(3), rel=1e-3)
+    assert found.low + found.high == pytest.approx(4)
+    assert mean_interval([1.0, 2.0]).compared() == "undecided"
+    assert math.isnan(mean_interval([1.0, 2.0, math.nan]).low)
+    assert math.isnan(mean_interval([]).estimate)
+
+
+@pytest.mark.parametrize(("count", "cut"), [(6, 0), (8, 0), (9, 1), (20, 5), (100, 39)])
+def test_median_interval_is_the_exact_pair_of_order_statistics(count, cut):
+    found = median_interval(range(count))
+    assert (found.low, found.high) == (cut, count - 1 - cut)
+    assert found.estimate == (count - 1) / 2
+    outside = 2 * sum(math.comb(count, k) for k in range(cut + 1)) / 2**count
+    assert outside <= 0.05
+
+
+def test_five_values_have_no_median_interval():
+    assert math.isnan(median_interval([1, 2, 3, 4, 5]).low)
+
+
+def test_sign_test():
+    assert sign_test([1.0] * 8) == pytest.approx(2 / 256)
+    assert sign_test([1.0, -1.0, 0.0]) == 1
+    assert sign_test([]) == 1
+    stats = pytest.importorskip("scipy.stats")
+    assert sign_test([1.0] * 14 + [-1.0] * 5) == pytest.approx(stats.binomtest(5, 19).pvalue)
+
+
+def test_comparing():
+    found = Interval(0.2, 0.1, 0.3, 9)
+    assert (found.compared(), found.compared(0.2), found.compared(0.4)) == ("above", "undecided", "below")
+    assert str(found) == "0.200 [0.100, 0.300]"
+    assert [each.sign for each in (found, Interval(-1, -2, -0.1, 9), Interval(0, -1, 1, 9))] == [1, -1, 0]

@@ -147,7 +147,7 @@ def test_loaders_and_mappings_give_the_numbers_of_tensors():
 def test_the_report_is_read_saved_and_drawn(found, tmp_path):
     assert "over 8 seeds" in repr(found)
     assert found.table()[0]["labels"] == 4
-    assert found.table()[0]["accuracy"] == mean_interval(found.accuracy[0, 0].tolist()).mean
+    assert found.table()[0]["accuracy"] == mean_interval(found.accuracy[0, 0].tolist()).estimate
     assert json.loads(found.save(tmp_path / "curve.json").read_text())["budgets"] == [4, 16, 64, 256, 1024]
     pytest.importorskip("altair")
     assert found.figure().to_dict()["layer"]

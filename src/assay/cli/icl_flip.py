@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from assay._reports import plain
 from assay.cli.options import Device, Json, say, stdout
 from assay.cli.refusals import one_sentence, writable
 from assay.lab.backends import pick_device
@@ -54,6 +55,7 @@ def icl_flip(
     about the same draws.
     """
     from assay.data import load_text
+    from assay.data.catalog import known
     from assay.methods.flipped_labels import FlippedLabels
     from assay.methods.flipped_labels.usual import USUAL, Usual
     from assay.report import pictures
@@ -61,10 +63,11 @@ def icl_flip(
     writable(out, pictures.SUFFIXES)
     if save is not None:
         _made(save)
-    usual = USUAL.get(data, Usual(()))
-    if not (labels or usual.labels):
-        raise UserError(f"--labels needs a word for each label of {data}, such as negative,positive")
     with one_sentence():
+        known(data, "text")
+        usual = USUAL.get(data, Usual(()))
+        if not (labels or usual.labels):
+            raise UserError(f"--labels needs a word for each label of {data}, such as negative,positive")
         test = FlippedLabels(
             [word.strip() for word in labels.split(",")] if labels else usual.labels,
             template=template.replace("\\n", "\n") or usual.template,
@@ -86,10 +89,14 @@ def icl_flip(
             path = save / f"{Path(each.model).name}.{data}.json"
             each.save(path)
             say(f"wrote {path}")
+    _print(reports, data, as_json)
+
+
+def _print(reports: list[Any], data: str, as_json: bool) -> None:
     if as_json:
         rows = [row for each in reports for row in each.table()]
         readings = {each.model: each.reading() for each in reports}
-        print(json.dumps({"data": data, "rows": _plain(rows), "readings": readings}, indent=1, ensure_ascii=False))
+        print(json.dumps({"data": data, "rows": plain(rows), "readings": readings}, indent=1, ensure_ascii=False))
         return
     for each in reports:
         shown, (count, queries) = each.settings["demonstrations"], each.truth.shape
@@ -130,11 +137,6 @@ def _range(given: str) -> tuple[int, int] | None:
     if not (dash and low.isdecimal() and high.isdecimal()):
         raise UserError(f"--words takes a range such as 6-20, or 'any', not '{given}'")
     return int(low), int(high)
-
-
-def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without NaN, which JSON does not know."""
-    return [{name: None if value != value else value for name, value in row.items()} for row in rows]
 
 
 def _table(report: Any) -> Table:

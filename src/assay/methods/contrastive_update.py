@@ -25,8 +25,8 @@ from assay.probes.label_efficiency import Head, LabelEfficiency, label_efficienc
 from assay.probes.ridge import ridge_head
 from assay.training.seeds import stream
 
-from ._autocast import fresh_weights
 from ._checks import check_fields, limits, whole
+from ._precision import uncached_casts
 from ._progress import progress
 from ._samples import Pool, answer, device_of, features_in, moved, rows_of, size_of, split_batch
 from .contrastive_regularization import Contrast, Views, contrastive_loss, embedding_pair
@@ -58,9 +58,9 @@ class UpdateReport(Report):
         return [
             {
                 "labels": size,
-                "before": old.mean,
-                "after": new.mean,
-                "gain": gain.mean,
+                "before": old.estimate,
+                "after": new.estimate,
+                "gain": gain.estimate,
                 "low": gain.low,
                 "high": gain.high,
             }
@@ -116,7 +116,7 @@ class ContrastiveUpdate:
         losses: list[float] = []
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())), torch.enable_grad():
             torch.manual_seed(whole("seed", seed))
-            with fresh_weights(device_of(trained)):
+            with uncached_casts():
                 for step, batch in enumerate(self._batches(inputs, seed)):
                     rule.param_groups[0]["lr"] = self.learning_rate * (1 + math.cos(math.pi * step / self.steps)) / 2
                     losses.append(self._step(trained, rule, batch, augment, stream(seed, f"views of step {step}")))

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from assay._reports import Report, altair
 from assay.methods import _progress
 from assay.methods._checks import all_finite, one_of, whole
-from assay.methods._intervals import Interval, median_interval, sign_test
 from assay.methods._models import evaluating
 from assay.networks.pretrained import context_length
+
+from .intervals import Interval, median_interval, sign_test
 
 Measure = Literal["per_token", "mass", "norm"]
 MEASURES: tuple[Measure, ...] = ("per_token", "mass", "norm")

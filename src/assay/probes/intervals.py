@@ -1,45 +1,80 @@
-"""A mean over seeds with its 95 % Student interval, without SciPy."""
+"""Intervals for numbers that come from several seeds or prompts, without SciPy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
+CONFIDENCE = 0.95
 
-class Interval(NamedTuple):
-    """A mean and the ends of its interval: NaN where one value alone has none."""
 
-    mean: float
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval over ``count`` independent values; without an interval (NaN) below three."""
+
+    estimate: float
     low: float
     high: float
+    count: int
+
+    def compared(self, value: float = 0.0) -> str:
+        """``below``, ``above``, or ``undecided`` where the interval holds ``value`` or there is none."""
+        return "below" if self.high < value else "above" if self.low > value else "undecided"
 
     @property
     def sign(self) -> int:
         """+1 or −1 where the whole interval lies on one side of zero, 0 where that is undecided."""
-        return 1 if self.low > 0 else -1 if self.high < 0 else 0
+        return {"above": 1, "below": -1}.get(self.compared(), 0)
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Mean and two-sided Student interval of values, one for each seed."""
-    count = len(values)
-    mean = math.fsum(values) / count
-    if count < 2:
-        return Interval(mean, math.nan, math.nan)
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
-    half = student_quantile((1 + confidence) / 2, count - 1) * spread
-    return Interval(mean, mean - half, mean + half)
+def mean_interval(values: Iterable[float]) -> Interval:
+    """Mean and two-sided 95 % Student interval of values, one for each seed. Fewer than three have no interval, nor has
+    anything with a value that is not finite."""
+    found = np.asarray(list(values), dtype=float)
+    if len(found) < 3 or not np.isfinite(found).all():
+        estimate = float(found.mean()) if len(found) else math.nan
+        return Interval(estimate, math.nan, math.nan, len(found))
+    half = student(len(found) - 1) * float(found.std(ddof=1)) / math.sqrt(len(found))
+    return Interval(float(found.mean()), float(found.mean()) - half, float(found.mean()) + half, len(found))
+
+
+def median_interval(values: Iterable[float]) -> Interval:
+    """The median and the narrowest pair of order statistics, at equal distance from the ends, that hold the true one
+    with at least 95 %, whatever the distribution. Fewer than six values cannot."""
+    found = np.sort(np.asarray(list(values), dtype=float))
+    n = len(found)
+    if n == 0 or np.isnan(found).any():
+        return Interval(math.nan, math.nan, math.nan, n)
+    outside, cut = 0.0, 0
+    while cut < n // 2 and outside + math.comb(n, cut) / 2**n <= (1 - CONFIDENCE) / 2:
+        outside += math.comb(n, cut) / 2**n
+        cut += 1
+    if cut == 0:
+        return Interval(float(np.median(found)), math.nan, math.nan, n)
+    return Interval(float(np.median(found)), float(found[cut - 1]), float(found[n - cut]), n)
+
+
+def sign_test(values: Iterable[float]) -> float:
+    """The two-sided p-value that values are as often above as below zero; zeros say nothing and are left out."""
+    found = [value for value in values if value != 0]
+    if any(math.isnan(value) for value in found):
+        return math.nan
+    n, rarer = len(found), min(sum(value > 0 for value in found), sum(value < 0 for value in found))
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(rarer + 1)) / 2**n) if n else 1.0
 
 
 @cache
-def student_quantile(probability: float, freedom: int) -> float:
-    """The quantile of Student's t for a probability in [1/2, 1). With t = √ν tan θ the density is cos^{ν−1} θ, which
-    is integrated on a grid."""
-    theta = np.linspace(0, math.pi / 2, 200_001)
-    density = np.cos(theta) ** (freedom - 1)
-    area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    place = float(np.interp(2 * probability - 1, area / area[-1], theta))
-    return math.sqrt(freedom) * math.tan(place)
+def student(freedom: int) -> float:
+    """The t with 95 % of Student's distribution in ±t. With t = √ν tan θ the density of θ is cos^(ν−1) θ."""
+    angles = np.linspace(0, np.pi / 2, 200_001)
+    with np.errstate(divide="ignore"):
+        density = np.exp((freedom - 1) * np.log(np.cos(angles)))
+    mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return math.sqrt(freedom) * math.tan(float(np.interp(CONFIDENCE * mass[-1], mass, angles)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -68,7 +68,7 @@ class LabelEfficiency(Report):
     def curve(self, name: str) -> list[Interval]:
         """Mean accuracy at each budget, with its interval, cut at 0 and 1."""
         found = [mean_interval(each.tolist()) for each in self._of(name)]
-        return [Interval(at.mean, *(min(max(end, 0.0), 1.0) for end in (at.low, at.high))) for at in found]
+        return [replace(at, low=_share(at.low), high=_share(at.high)) for at in found]
 
     def gap(self, first: str, second: str) -> list[Interval]:
         """Accuracy of ``first`` minus that of ``second`` at each budget, paired by seed."""
@@ -91,7 +91,7 @@ class LabelEfficiency(Report):
 
     def table(self) -> list[dict[str, Any]]:
         return [
-            {"representation": name, "labels": budget, "accuracy": at.mean, "low": at.low, "high": at.high}
+            {"representation": name, "labels": budget, "accuracy": at.estimate, "low": at.low, "high": at.high}
             for name in self.names
             for budget, at in zip(self.budgets, self.curve(name), strict=True)
         ]
@@ -115,6 +115,10 @@ class LabelEfficiency(Report):
         band = base.mark_area(opacity=0.2).encode(**ends)
         line = base.mark_line(point=True).encode(y=y)
         return (band + line).properties(width=380, height=260)
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
 
 
 def overtaking(budgets: Sequence[int], gaps: Sequence[float]) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 from assay._extras import extra
 from assay._reports import Report, altair
 from assay.methods._checks import all_finite, one_of
-from assay.methods._intervals import Interval, mean_interval
+from assay.probes.intervals import Interval, mean_interval
 
 Metric = Literal["auc", "balanced", "raw"]
 METRICS: tuple[Metric, ...] = ("auc", "balanced", "raw")

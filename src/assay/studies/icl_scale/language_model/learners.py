@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 from typing import Any
 
 from assay.data import load_text
 from assay.methods.flipped_labels import FlippedLabels, FlipReport
+from assay.methods.flipped_labels.usual import USUAL, Usual
 from assay.networks.pretrained import Loaded, load_model
 from assay.probes import attention_spans, distracted_prompts
 
-
-@dataclass(frozen=True)
-class Texts:
-    """How a set of texts is asked about: a word per label, the template, and the lengths in words that are used."""
-
-    labels: tuple[str, ...]
-    template: str
-    words: tuple[int, int]
-
-
-TEXTS = {
-    "sst2": Texts(("negative", "positive"), "sentence: {text}\nThe answer is {label}.", (6, 20)),
-    "ag_news": Texts(("world", "sports", "business", "technology"), "article: {text}\nThe topic is {label}.", (12, 30)),
-    "sentences": Texts(("negative", "positive"), "sentence: {text}\nThe answer is {label}.", (4, 20)),
-}
+TEXTS = {**USUAL, "sentences": Usual(("negative", "positive"), words=(4, 20))}
 _SUBJECTS = (
     "the film",
     "the plot",
