@@ -43,8 +43,10 @@ def band(
     width: int = 340,
     height: int = 260,
     title: str = "",
+    shaded: bool = True,
 ) -> Any:
-    """Curves of a ``summarise``d frame with their intervals shaded; ``y`` is the axis title."""
+    """Curves of a ``summarise``d frame with their intervals shaded, unless many would cover one another; ``y`` is the
+    axis title."""
     extent: dict[str, Any] = {"type": scale, "zero": False}
     if domain is not None:
         extent["domain"] = list(domain)
@@ -57,7 +59,7 @@ def band(
     detail = {"detail": f"{dash}:N"} if dash else {}
     shade = base.mark_area(opacity=0.18, clip=True).encode(y=alt.Y("low:Q", title=y, scale=axis), y2="high:Q", **detail)
     curve = base.mark_line(clip=True).encode(y=alt.Y("mean:Q", title=y, scale=axis), tooltip=tips, **line)
-    return alt.layer(shade, curve)
+    return alt.layer(shade, curve) if shaded else alt.layer(curve)
 
 
 def rules(values: dict[str, float], *, width: int = 340) -> Any:

@@ -12,7 +12,8 @@ from .arms import WEIGHTS, Params, part
 
 @part.figure(
     "order",
-    caption="XOR axes of unequal and of equal weight: error on inputs of each axis over the steps after the first.",
+    caption="XOR axes of unequal and of equal weight: error on inputs of each axis over the steps after the first, "
+    "mean over seeds. With unequal weights the two heavy axes come first; with equal ones all come together.",
     shows=("C7a", "C7b", "N8"),
 )
 def order(m: Measurements[Params]) -> alt.HConcatChart:
@@ -24,7 +25,9 @@ def order(m: Measurements[Params]) -> alt.HConcatChart:
             rows.with_columns(which=pl.col("axis").cast(pl.Int64).replace_strict(names)), "which", "step"
         )
         title = f"{name} weights {', '.join(f'{w:g}' for w in weights)}"
-        panel = charts.band(frame, x="step", y="error", colour="which", width=270, title=title, domain=(0, 1))
+        panel = charts.band(
+            frame, x="step", y="error", colour="which", width=270, title=title, domain=(0, 1), shaded=False
+        )
         panels.append(panel.encode(x=alt.X("step:Q", scale=alt.Scale(type="log"), title="step")))
     return alt.hconcat(*panels)
 
