@@ -14,7 +14,7 @@ from .arms import METHODS, Params, part
 @part.figure(
     "xor",
     caption="XOR mixture with noise √d/2.83: test accuracy of heads on gradient features and on fixed ones.",
-    shows=("C5a", "C5b", "C5c", "C5d", "C5e"),
+    shows=("C5a", "C5s", "C5t", "C5b", "C5c", "C5d", "C5e"),
 )
 def xor(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("test_accuracy", arm="xor"), "dim", "method")
