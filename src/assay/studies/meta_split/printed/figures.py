@@ -35,8 +35,9 @@ def printed(m: Measurements[Params]) -> alt.VConcatChart:
         title, parts = f"rates {rates} (inner/outer)", []
         for metric, y, domain in (("test_loss", "test loss", None), ("test_accuracy", "accuracy", (0.4, 0.7))):
             frame = charts.summarise(m.rows(metric, arm="printed", rates=rates, variant="huberized"), "split", "step")
-            named = {"x": "step", "y": y, "colour": "split", "title": title}
-            parts.append(charts.band(frame, **named, domain=domain, width=280, height=190))
+            parts.append(
+                charts.band(frame, x="step", y=y, colour="split", title=title, domain=domain, width=280, height=190)
+            )
         rows.append(alt.hconcat(*parts))
     return alt.vconcat(*rows)
 
