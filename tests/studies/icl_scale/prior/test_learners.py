@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from assay.studies.icl_scale.prior.learners import Size, Transformer, train
+from assay.studies.icl_scale.prior.learners import Size, Transformer, attention_to_examples, train
 from assay.studies.icl_scale.prior.problem import PriorRule
+from assay.training import Stacked
 from assay.training.seeds import Seeds
 
 SEEDS = Seeds((0, 1, 2))
@@ -52,3 +53,21 @@ def test_training_learns_the_prior_rule_and_seeds_keep_apart():
 def test_a_width_that_heads_cannot_share_is_refused():
     with pytest.raises(ValueError, match="cannot be shared"):
         Transformer(4, 9, 1, 2)
+
+
+def test_attention_to_examples_is_that_of_the_last_layer():
+    size = Size(8, 2, 2)
+    network = Stacked(lambda: size.make(3), SEEDS)
+    tokens = PROBLEM.sample(SEEDS, "p", 9).tokens()
+    ratios = attention_to_examples(network, size, tokens)
+    assert ratios.shape == (3,)
+    assert bool((ratios > 0).all())
+    one = size.make(3)
+    one.load_state_dict({name: values[1] for name, values in network.weights.items()})
+    with torch.no_grad():
+        looked = one.looked_at(tokens[1])
+        torch.testing.assert_close(looked.sum(1), torch.ones(9))
+        torch.testing.assert_close(ratios[1], (looked[:, :6].mean(1) / looked[:, 6]).median())
+        one.blocks[-1].query.weight.zero_()  # a query that asks for nothing looks everywhere alike
+        one.blocks[-1].query.bias.zero_()
+        torch.testing.assert_close(one.looked_at(tokens[1]), torch.full((9, 7), 1 / 7))

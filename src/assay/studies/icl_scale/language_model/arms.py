@@ -36,6 +36,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(text_sets=("sentences",), demonstrations=2, text_queries=4, attention_texts=2),
+        "laptop": lab.PartPreset(text_sets=("sst2", "ag_news")),
         "paper": lab.PartPreset(text_sets=("sst2", "ag_news"), text_queries=1000, attention_texts=100),
     },
 )

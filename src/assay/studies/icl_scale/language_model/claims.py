@@ -2,49 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from assay.lab import Judgement, Measurements, Values
 
 from .arms import Params, part
 
-ONE = {"SmolLM2-135M on SST-2": lambda p: p.language_model == "smollm2" and "sst2" in p.text_sets}
+
+def _asked(data: str, name: str) -> dict[str, Callable[[Params], bool]]:
+    return {f"SmolLM2-135M on {name}": lambda p: p.language_model == "smollm2" and data in p.text_sets}
+
+
+SST2, NEWS = _asked("sst2", "SST-2"), _asked("ag_news", "AG News")
 CURVES = "Figure 5.1 for one small model; the source compares four sizes of Llama, and prints curves"
+SPANS = "Figure 5.3 for one small model; the source compares two sizes of Llama by norms over spans of any length"
 
 
-def _auc(m: Measurements[Params], flipped: float) -> Values:
-    return m.final("auc", arm="flipped-text", data="sst2", flipped=flipped)
-
-
-@part.claim(
-    "C6f",
-    "SmolLM2-135M-Instruct still tells positive from negative SST-2 sentences when all labels in its prompt are "
-    "flipped (AUC above one half).",
-    source=CURVES + ": small models are seldom worse than guessing",
-    when=ONE,
-)
-def small_model_keeps_its_prior(m: Measurements[Params]) -> Judgement:
-    return _auc(m, 1.0).named("AUC, all labels flipped").above(0.5)
-
-
-@part.claim(
-    "C6g",
-    "SmolLM2-135M-Instruct tells positive from negative SST-2 sentences less well when all labels in its prompt are "
-    "flipped.",
-    source=CURVES + ", and has small models roughly flat",
-    when=ONE,
-)
-def small_model_falls(m: Measurements[Params]) -> Judgement:
-    return (_auc(m, 1.0) - _auc(m, 0.0)).named("AUC, all − no labels flipped").below(0)
+def _auc(m: Measurements[Params], data: str, flipped: float) -> Values:
+    return m.final("auc", arm="flipped-text", data=data, flipped=flipped)
 
 
 @part.claims_over(
-    {"C7a": {"label": "correct", "words": "the right label"}, "C7b": {"label": "wrong", "words": "a wrong label"}},
-    statement="SmolLM2-135M-Instruct attends from {words} more to an SST-2 sentence than to an irrelevant one beside "
-    "it, token for token.",
-    source="Figure 5.3 for one small model; the source compares two sizes of Llama by norms over spans of any length",
-    when=ONE,
+    {
+        "C6f": {"data": "sst2", "words": "positive from negative SST-2 sentences", "when": SST2},
+        "C6h": {"data": "ag_news", "words": "the four topics of AG News articles apart", "when": NEWS},
+    },
+    statement="SmolLM2-135M-Instruct still tells {words} when all labels in its prompt are flipped (AUC above one "
+    "half).",
+    source=CURVES + ": small models are seldom worse than guessing",
 )
-def attends_to_the_relevant(m: Measurements[Params], *, label: str) -> Judgement:
-    where: dict[str, Any] = {"arm": "attention-text", "data": "sst2", "label": label}
+def small_model_keeps_its_prior(m: Measurements[Params], *, data: str) -> Judgement:
+    return _auc(m, data, 1.0).named("AUC, all labels flipped").above(0.5)
+
+
+@part.claims_over(
+    {
+        "C6g": {"data": "sst2", "words": "positive from negative SST-2 sentences", "when": SST2},
+        "C6i": {"data": "ag_news", "words": "the four topics of AG News articles apart", "when": NEWS},
+    },
+    statement="SmolLM2-135M-Instruct tells {words} less well when all labels in its prompt are flipped.",
+    source=CURVES + ", and has small models roughly flat",
+)
+def small_model_falls(m: Measurements[Params], *, data: str) -> Judgement:
+    return (_auc(m, data, 1.0) - _auc(m, data, 0.0)).named("AUC, all − no labels flipped").below(0)
+
+
+@part.claims_over(
+    {
+        "C7a": {"data": "sst2", "label": "correct", "at": "the right label", "text": "SST-2 sentence", "when": SST2},
+        "C7b": {"data": "sst2", "label": "wrong", "at": "a wrong label", "text": "SST-2 sentence", "when": SST2},
+        "C7e": {"data": "ag_news", "label": "correct", "at": "the right label", "text": "AG News text", "when": NEWS},
+        "C7f": {"data": "ag_news", "label": "wrong", "at": "a wrong label", "text": "AG News text", "when": NEWS},
+    },
+    statement="SmolLM2-135M-Instruct attends from {at} more to an {text} than to an irrelevant one beside it, token "
+    "for token.",
+    source=SPANS,
+)
+def attends_to_the_relevant(m: Measurements[Params], *, data: str, label: str) -> Judgement:
+    where: dict[str, Any] = {"arm": "attention-text", "data": data, "label": label}
     return m.final("attention_ratio", **where).named("attention to the irrelevant/the relevant sentence").below(1)

@@ -19,7 +19,7 @@ READINGS = {"auc": "AUC", "balanced_accuracy": "threshold at the median", "accur
     caption="A pretrained language model's answers against the share of flipped labels in its prompt (mean and 95 % "
     "interval over draws). Raw accuracy also measures which label the model prefers, whatever the text; the other two "
     "do not.",
-    shows=("C6f", "C6g"),
+    shows=("C6f", "C6g", "C6h", "C6i"),
 )
 def flipped_text(m: Measurements[Params]) -> Any:
     rows = m.rows(list(READINGS), arm="flipped-text")
@@ -41,7 +41,7 @@ def flipped_text(m: Measurements[Params]) -> Any:
     "attention-text",
     caption="The last token's attention to an irrelevant sentence over that to the text itself, token for token, in "
     "the last layer: the median over texts, with its interval over draws. At 1 the two get the same.",
-    shows=("C7a", "C7b"),
+    shows=("C7a", "C7b", "C7e", "C7f"),
 )
 def attention_text(m: Measurements[Params]) -> pl.DataFrame:
     return pl.DataFrame(

@@ -9,7 +9,7 @@ from torch import Tensor
 from assay import lab
 from assay.training import Seeds, Stacked
 
-from .learners import Size, train
+from .learners import Size, attention_to_examples, train
 from .problem import PriorRule, Prompts
 
 SIZES = {"small": Size(8, 1, 1), "medium": Size(16, 2, 2), "large": Size(32, 2, 2)}
@@ -40,14 +40,17 @@ part = lab.Part(
 )
 
 
-def _measure(params: Params, network: Stacked, problem: PriorRule, seeds: Seeds, record: lab.Recorder) -> None:
-    """Accuracies on the prior rule by the share of flipped labels, and on random rules; prompts and flips are the same
-    for every size of network."""
+def _measure(
+    params: Params, network: Stacked, size: Size, problem: PriorRule, seeds: Seeds, record: lab.Recorder
+) -> None:
+    """Accuracies on the prior rule by the share of flipped labels, and on random rules, and where the query looks;
+    prompts and flips are the same for every size of network."""
     order = seeds.uniform("order of flips", params.rule_prompts, params.rule_examples).argsort(-1).argsort(-1)
     clean = problem.sample(seeds, "test on the prior rule", params.rule_prompts, "prior")
     for flipped in FLIPS:
-        right = _right(network, clean, clean.tokens(order, flipped))
-        record(at={"flipped": flipped}, trials=params.rule_prompts, prior_accuracy=right)
+        tokens = clean.tokens(order, flipped)
+        record(at={"flipped": flipped}, trials=params.rule_prompts, prior_accuracy=_right(network, clean, tokens))
+        record(at={"flipped": flipped}, attention_to_examples=attention_to_examples(network, size, tokens))
     other = problem.sample(seeds, "test on random rules", params.rule_prompts, "random")
     record(trials=params.rule_prompts, random_accuracy=_right(network, other, other.tokens()))
 
@@ -70,7 +73,7 @@ def _train(params: Params, size: str, share: float, seeds: Seeds, record: lab.Re
         watch=lambda step: record.progress(step, steps),
     )
     record.note(parameters=sum(value[0].numel() for value in network.values))
-    _measure(params, network, problem, seeds, record)
+    _measure(params, network, SIZES[size], problem, seeds, record)
 
 
 @part.arm("prior", over={"size": ["small", "large"]}, chunk=1, tolerance=0.1)

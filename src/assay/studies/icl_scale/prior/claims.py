@@ -1,6 +1,9 @@
-"""The claims on flipped labels (C6), in transformers with a prior: the source's are curves of Llama models."""
+"""The claims on flipped labels (C6) and on attention (C7), in transformers with a prior: the source's are curves of
+Llama models."""
 
 from __future__ import annotations
+
+import math
 
 from assay.lab import Judgement, Measurements, Values
 
@@ -62,6 +65,21 @@ def large_overrides(m: Measurements[Params]) -> Judgement:
 def equal_on_the_prior(m: Measurements[Params]) -> Judgement:
     apart = (_accuracy(m, "large", 0.0) - _accuracy(m, "small", 0.0)).named("accuracy, large − small")
     return apart.equals(0.0, within=0.02, because="a margin of two in a hundred answers")
+
+
+@part.claims_over(
+    {"C7c": {"flipped": 0.0, "words": "right"}, "C7d": {"flipped": 1.0, "words": "flipped"}},
+    statement="In its last layer a larger transformer trained mostly on one rule looks more at examples with {words} "
+    "labels, against the query itself, than a smaller one.",
+    source="Figure 5.3 in small transformers: examples, which the prior rule has no use for, in the place of the "
+    "irrelevant sentence; the source compares two sizes of Llama and prints curves",
+)
+def larger_looks_at_examples(m: Measurements[Params], *, flipped: float) -> Judgement:
+    large, small = (
+        m.final("attention_to_examples", arm="prior", size=size, flipped=flipped) for size in ("large", "small")
+    )
+    ratio = (large / small).map(lambda value: math.log2(value))
+    return ratio.named("log2 of attention to an example/to the query, large against small").above(0)
 
 
 @part.claim(

@@ -52,9 +52,10 @@ def _rows(m: Measurements[Params]) -> list[tuple[str, pl.DataFrame]]:
 
 @part.table(
     "transformers",
-    caption="The transformers: parameters, accuracy on random rules from unflipped examples, and accuracy on the prior "
-    "rule by the share of flipped labels.",
-    shows=("C6a", "C6b", "C6c"),
+    caption="The transformers: parameters, accuracy on random rules from unflipped examples, attention of the query in "
+    "the last layer to an example over that to itself (at 1 they get the same), and accuracy on the prior rule by the "
+    "share of flipped labels.",
+    shows=("C6a", "C6b", "C6c", "C7c", "C7d"),
 )
 def transformers(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
@@ -62,6 +63,9 @@ def transformers(m: Measurements[Params]) -> pl.DataFrame:
         where = {"arm": "prior", "size": size}
         parameters = m.notes(**where)[0]["parameters"]
         cells = {"random rules": charts.plus_minus(m.final("random_accuracy", **where))}
+        for share, words in ((0.0, "right"), (1.0, "flipped")):
+            looked = m.final("attention_to_examples", flipped=share, **where)
+            cells[f"looks at examples, {words} labels"] = charts.plus_minus(looked)
         for share in FLIPS:
             cells[f"{share:.0%} flipped"] = charts.plus_minus(m.final("prior_accuracy", flipped=share, **where))
         rows.append({"transformer": size, "parameters": parameters, **cells})

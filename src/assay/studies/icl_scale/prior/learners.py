@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -28,14 +29,18 @@ class Block(nn.Module):
         self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, tokens: Tensor, last: bool) -> Tensor:
-        normed = self.before_attention(tokens)
-        asking, kept = (normed[..., -1:, :], tokens[..., -1:, :]) if last else (normed, tokens)
-        query = self._split(self.query(asking))
-        key, value = (self._split(each) for each in self.key_value(normed).chunk(2, -1))
-        weights = (query @ key.mT / math.sqrt(key.shape[-1])).softmax(-1)
+        kept = tokens[..., -1:, :] if last else tokens
+        weights, value = self.attend(tokens, last)
         kept = kept + self.merge((weights @ value).transpose(-3, -2).flatten(-2))
         changed: Tensor = kept + self.perceptron(self.before_perceptron(kept))
         return changed
+
+    def attend(self, tokens: Tensor, last: bool) -> tuple[Tensor, Tensor]:
+        """Attention (..., heads, asking, tokens) and the values (..., heads, tokens, width/heads) it averages."""
+        normed = self.before_attention(tokens)
+        query = self._split(self.query(normed[..., -1:, :] if last else normed))
+        key, value = (self._split(each) for each in self.key_value(normed).chunk(2, -1))
+        return (query @ key.mT / math.sqrt(key.shape[-1])).softmax(-1), value
 
     def _split(self, each: Tensor) -> Tensor:
         """(..., tokens, width) to (..., heads, tokens, width/heads)."""
@@ -55,11 +60,21 @@ class Transformer(nn.Module):
         self.norm, self.read = nn.LayerNorm(width), nn.Linear(width, 1)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        state = self.embed(tokens)
-        for at, block in enumerate(self.blocks, 1):
-            state = block(state, last=at == len(self.blocks))
+        state = self.blocks[-1](self.before_last(tokens), last=True)
         odds: Tensor = self.read(self.norm(state)).squeeze(-1).squeeze(-1)
         return odds
+
+    def before_last(self, tokens: Tensor) -> Tensor:
+        """What the last layer reads, (batch, n+1, width)."""
+        state: Tensor = self.embed(tokens)
+        for block in self.blocks[:-1]:
+            state = block(state, last=False)
+        return state
+
+    def looked_at(self, tokens: Tensor) -> Tensor:
+        """The query's attention in the last layer, averaged over heads, (batch, n+1); its own token is the last."""
+        weights, _ = cast(Block, self.blocks[-1]).attend(self.before_last(tokens), last=True)
+        return weights.squeeze(-2).mean(-2)
 
 
 @dataclass(frozen=True)
@@ -96,3 +111,15 @@ def train(
         optimiser.step()
         watch(step + 1)
     return network
+
+
+@torch.no_grad()
+def attention_to_examples(network: Stacked, size: Size, tokens: Tensor) -> Tensor:
+    """Attention to an example over that to the query itself, token for token and the median over prompts, (seeds,)."""
+    ratios = []
+    for at, prompts in enumerate(tokens):
+        one = size.make(tokens.shape[-1] - 1).to(tokens)
+        one.load_state_dict({name: values[at] for name, values in network.weights.items()})
+        looked = one.looked_at(prompts)
+        ratios.append((looked[:, :-1].mean(1) / looked[:, -1]).median())
+    return torch.stack(ratios)
