@@ -76,13 +76,13 @@ def _train(params: Params, size: str, share: float, seeds: Seeds, record: lab.Re
     _measure(params, network, SIZES[size], problem, seeds, record)
 
 
-@part.arm("prior", over={"size": ["small", "large"]}, chunk=1, tolerance=0.1)
+@part.arm("prior", over={"size": ["small", "large"]}, chunk=2, tolerance=0.1)
 def prior(params: Params, seeds: Seeds, record: lab.Recorder, *, size: str) -> None:
     """A small and a large transformer, trained on the same prompts: the prior rule, and a few random rules."""
     _train(params, size, params.random_rules, seeds, record)
 
 
-@part.arm("medium-prior", over={"size": ["medium"]}, chunk=1, tolerance=0.1, optional=True)
+@part.arm("medium-prior", over={"size": ["medium"]}, chunk=2, tolerance=0.1, optional=True)
 def medium_prior(params: Params, seeds: Seeds, record: lab.Recorder, *, size: str) -> None:
     """A transformer between the two."""
     _train(params, size, params.random_rules, seeds, record)
@@ -91,7 +91,7 @@ def medium_prior(params: Params, seeds: Seeds, record: lab.Recorder, *, size: st
 @part.arm(
     "no-random-rules",
     uses=tuple(name for name in Params.model_fields if name != "random_rules"),
-    chunk=1,
+    chunk=2,
     tolerance=0.1,
 )
 def no_random_rules(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
