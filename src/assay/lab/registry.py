@@ -112,6 +112,15 @@ class Exhibit:
     shows: tuple[str, ...] = ()  # the claims that it shows
 
 
+@dataclass(frozen=True)
+class Boundary:
+    """What the theory predicts about a claim at any parameters: ``side`` is positive where it should hold."""
+
+    claim: str
+    says: str
+    side: Callable[[Any], float]
+
+
 class Registry(Generic[P]):
     """The arms, claims, figures and tables that were registered with a study, or with one of its parts."""
 
@@ -121,6 +130,7 @@ class Registry(Generic[P]):
         self.model = params
         self.arms: dict[str, Arm] = {}
         self.claims: dict[str, Claim] = {}
+        self.boundaries: dict[str, Boundary] = {}
         self._figures: dict[str, Exhibit] = {}
         self._tables: dict[str, Exhibit] = {}
 
@@ -202,6 +212,17 @@ class Registry(Generic[P]):
                 if printed is not None:
                     own["printed"] = printed.format(**words)
                 self.claim(id, statement.format(**words), source=source.format(**words), **own)(judge)
+            return function
+
+        return register
+
+    def boundary(self, claim: str, *, says: str) -> Callable[[F], F]:
+        """Register ``function(params) -> float`` as the theory's prediction for a claim: positive where it should hold,
+        zero on the boundary. ``says`` is a sentence. ``assay sweep`` draws it and counts the cells that agree."""
+
+        def register(function: F) -> F:
+            refuse_second(self.boundaries, claim, "boundary of claim")
+            self.boundaries[claim] = Boundary(claim, says, function)
             return function
 
         return register
