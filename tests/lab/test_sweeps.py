@@ -36,8 +36,8 @@ def test_cells_are_judged_and_compared_with_the_boundary(tmp_path):
         assert cell.estimate == pytest.approx(cell.at["signal"] - cell.at["threshold"], abs=0.05)
         assert (cell.margin > 1) == above
         assert cell.agrees
-    assert (found.agreement, found.compared) == (1.0, 12)
-    assert "100% of 12 decided cells" in repr(found)
+    assert (found.agreement, found.decided_agreement, len(found.compared)) == (1.0, 1.0, 12)
+    assert "100% of 12 cells, 100% of the 12 decided" in repr(found)
 
 
 def test_a_boundary_that_is_wrong_does_not_agree(tmp_path):
@@ -194,3 +194,24 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path):
     assert [cell.verdict for cell in stored.cells] == [cell.verdict for cell in undisturbed.cells]
     for ours, theirs in zip(stored.cells, undisturbed.cells, strict=True):
         assert math.isclose(ours.estimate, theirs.estimate, rel_tol=1e-6)
+
+
+def test_an_undecided_cell_counts_by_its_estimate_and_not_among_the_decided(tmp_path):
+    found = swept(tmp_path, {"signal": [1.0, 1.001], "threshold": [0, 1]}, set={"noise": 0.5})
+    undecided = [cell for cell in found.cells if cell.verdict == "undecided"]
+    assert {cell.at["threshold"] for cell in undecided} == {1}
+    assert all(cell.met == (cell.estimate > 0) for cell in undecided)
+    assert len(found.compared) == 4
+    assert found.decided_agreement == 1
+
+
+def test_a_phase_is_for_maps_alone_and_needs_a_boundary():
+    from assay.lab.registry import Registry
+
+    registry = Registry(lab.Params)
+    with pytest.raises(ValueError, match="starts with P"):
+        registry.phase("C1", "It is so.", source="here")
+    study = discovery.find("label-granularity", None)
+    assert "P1" in study.phases
+    assert "P1" not in study.claims
+    assert "P1" in study.boundaries

@@ -15,7 +15,8 @@ _RANGE = re.compile(r"\s*(?P<low>[^,]+?)\s*\.\.\s*(?P<high>[^,:]+?)\s*:\s*(?P<co
 
 
 def parse_axis(text: str) -> tuple[str, list[str]]:
-    """``name=1,2,4``, or ``name=0.1..0.5:9`` for nine values evenly apart, ``name=1..1000:7log`` for equal ratios."""
+    """``name=1,2,4``, or ``name=0.1..0.5:9`` for nine values evenly apart, ``name=1..1000:7log`` for equal ratios, or
+    ``name=1,2;1,4`` where each value is itself a list."""
     name, equals, given = text.partition("=")
     if not equals or not name.strip() or not given.strip():
         raise UserError(f"--vary takes name=value,value,... or name=low..high:count, and '{text}' is not of that form")
@@ -23,7 +24,8 @@ def parse_axis(text: str) -> tuple[str, list[str]]:
         return name.strip(), _between(text, span)
     if ".." in given:
         raise UserError(f"a range is low..high:count, as in 0.1..0.5:9 or 1..1000:7log, and '{given}' is not")
-    values = [value.strip() for value in given.split(",") if value.strip()]
+    # Of a parameter that takes several, values are told apart by semicolons: widths=16,32;32,64.
+    values = [value.strip() for value in given.split(";" if ";" in given else ",") if value.strip()]
     if len(set(values)) != len(values):
         raise UserError(f"--vary {text} names a value twice")
     return name.strip(), values

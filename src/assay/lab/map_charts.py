@@ -44,8 +44,11 @@ def _map(found: PhaseMap, rows: list[dict[str, Any]], colour: Any, title: str, *
     up = alt.Y("y:Q", title=y, axis=_axis(found.axes[y]), scale=_scale(found.axes[y]))
     layers = [base.mark_rect().encode(x=across, x2="x2:Q", y=up, y2="y2:Q", color=colour, tooltip=tips)]
     if marked:
-        named = base.mark_text(fontSize=11, color="#333").encode(
-            x=alt.X("cx:Q", scale=_scale(found.axes[x])), y=alt.Y("cy:Q", scale=_scale(found.axes[y])), text="mark:N"
+        named = base.mark_text(fontSize=12).encode(
+            color=alt.condition("abs(datum.clipped) > 1.5", alt.value("white"), alt.value("#333")),
+            x=alt.X("cx:Q", scale=_scale(found.axes[x])),
+            y=alt.Y("cy:Q", scale=_scale(found.axes[y])),
+            text="mark:N",
         )
         layers.append(named)
     if found.segments:

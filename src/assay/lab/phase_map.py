@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay._reports import Report
+from assay._reports import Report, plain
 
 from .verdicts import Judgement, Region
 
@@ -17,8 +17,9 @@ DECIDED = ("holds", "fails")
 @dataclass(frozen=True)
 class Cell:
     """One setting of the parameters with its verdict. ``margin`` is the distance of the estimate from the criterion's
-    edge, positive where it is met, in reaches of its interval: beyond ±1 it is decided. ``predicted`` is positive where
-    the theory says that the claim holds; None where it says nothing."""
+    edge, positive where it is met, in reaches of its interval: beyond ±1 it is decided. ``met`` says whether the estimate
+    meets the criterion, decided or not. ``predicted`` is positive where the theory says that the claim holds; None
+    where it says nothing."""
 
     at: Mapping[str, Any]
     verdict: str
@@ -26,6 +27,7 @@ class Cell:
     low: float = math.nan
     high: float = math.nan
     margin: float = math.nan
+    met: bool | None = None
     seeds: int = 0
     predicted: float | None = None
     run: str = ""
@@ -33,10 +35,10 @@ class Cell:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the verdict is on the side that the theory predicts; None where either is undecided."""
-        if self.predicted is None or not math.isfinite(self.predicted) or self.verdict not in DECIDED:
+        """Whether the estimate is on the side that the theory predicts; None where there is none, or no prediction."""
+        if self.predicted is None or not math.isfinite(self.predicted) or self.met is None:
             return None
-        return (self.verdict == "holds") == (self.predicted > 0)
+        return self.met == (self.predicted > 0)
 
     def row(self) -> dict[str, Any]:
         numbers = {"estimate": self.estimate, "low": self.low, "high": self.high, "margin": self.margin}
@@ -53,6 +55,7 @@ def cell_of(at: Mapping[str, Any], judged: Judgement, predicted: float | None, r
         judged.low,
         judged.high,
         _signed(judged),
+        _inside(judged.region, judged.estimate),
         judged.seeds,
         predicted,
         run,
@@ -94,15 +97,19 @@ class PhaseMap(Report):
         return {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
 
     @property
-    def compared(self) -> int:
-        """How many cells are decided and have a prediction."""
-        return sum(cell.agrees is not None for cell in self.cells)
+    def compared(self) -> list[Cell]:
+        """The cells that were measured and have a prediction."""
+        return [cell for cell in self.cells if cell.agrees is not None]
 
     @property
     def agreement(self) -> float:
-        """The share of these on the predicted side; NaN where there is none."""
-        right = sum(bool(cell.agrees) for cell in self.cells)
-        return right / self.compared if self.compared else math.nan
+        """The share of these whose estimate is on the predicted side; NaN where there is none."""
+        return _share(self.compared)
+
+    @property
+    def decided_agreement(self) -> float:
+        """The same among those whose verdict is decided."""
+        return _share([cell for cell in self.compared if cell.verdict in DECIDED])
 
     def headline(self) -> str:
         axes = " and ".join(self.axes)
@@ -110,8 +117,10 @@ class PhaseMap(Report):
         left = f", {self.unvisited} not visited" if self.unvisited else ""
         lines = [f"{self.study} {self.claim} over {axes} ({self.preset}): {counts}{left}", self.statement]
         if self.boundary:
-            share = "no decided cell" if not self.compared else f"{self.agreement:.0%} of {self.compared} decided cells"
-            lines.append(f"Predicted: {self.boundary} On the predicted side: {share}.")
+            decided = sum(cell.verdict in DECIDED for cell in self.compared)
+            share = f"{self.agreement:.0%} of {len(self.compared)} cells" if self.compared else "no cell was measured"
+            among = f", {self.decided_agreement:.0%} of the {decided} decided" if decided else ""
+            lines.append(f"Predicted: {self.boundary} On the predicted side: {share}{among}.")
         return "\n".join(lines)
 
     def table(self) -> list[dict[str, Any]]:
@@ -124,8 +133,8 @@ class PhaseMap(Report):
         return maps(self) if len(self.axes) == 2 else curve(self)
 
     def to_dict(self) -> dict[str, Any]:
-        agreement = None if math.isnan(self.agreement) else self.agreement
-        return super().to_dict() | {"agreement": agreement, "compared": self.compared}
+        shares = {"agreement": self.agreement, "decided_agreement": self.decided_agreement}
+        return super().to_dict() | plain(shares) | {"compared": len(self.compared)}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> PhaseMap:
@@ -133,6 +142,10 @@ class PhaseMap(Report):
         given = {name: document[name] for name in cls.__dataclass_fields__}
         cells = [Cell(**{k: _number(k, v) for k, v in cell.items()}) for cell in given["cells"]]
         return cls(**given | {"cells": cells, "segments": [tuple(each) for each in given["segments"]]})
+
+
+def _share(cells: Sequence[Cell]) -> float:
+    return sum(bool(cell.agrees) for cell in cells) / len(cells) if cells else math.nan
 
 
 def _number(name: str, value: Any) -> Any:

@@ -155,9 +155,15 @@ class Study(Registry[P]):
             self._check_names(values, self.model.model_fields, f"the setting '{setting}'")
         for claim in self.claims.values():
             self._check_names([claim.setting] if claim.setting else [], self.settings, f"claim {claim.id}")
-        self._check_names(self.boundaries, self.claims, "a boundary")
+        self._check_boundaries()
         self._check_needs()
         _ = self.paper
+
+    def _check_boundaries(self) -> None:
+        self._check_names(self.boundaries, {**self.claims, **self.phases}, "a boundary")
+        self._check_names(self.phases, self.boundaries, "a phase, which needs a boundary")
+        for boundary in self.boundaries.values():
+            self._check_names(boundary.arms, self.arms, f"arms= of the boundary of {boundary.claim}")
 
     def _check_names(self, given: Iterable[str], allowed: Iterable[str], where: str) -> None:
         names = list(allowed)

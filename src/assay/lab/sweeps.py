@@ -101,28 +101,40 @@ class Sweep:
         typed: dict[str, list[Any]] = {name: list(values) for name, values in self.asked.axes.items()}
         for place in itertools.product(*(range(length) for length in self._lengths)):
             try:
-                self.params[place] = study.resolve(preset, self._overrides(place), self.asked.claim.setting)
+                overrides = self._overrides(place)
+                params = study.resolve(preset, overrides, self.asked.claim.setting)
+                for setting in study.settings:
+                    study.resolve(preset, overrides, setting)
+                self.params[place] = params
                 for name, at in zip(typed, place, strict=True):
                     setting, _, own = name.rpartition(".")
-                    shown = study.resolve(preset, self._overrides(place), setting or None)
+                    shown = study.resolve(preset, overrides, setting or None)
                     typed[name][at] = shown.model_dump(mode="json")[own]
             except UserError as error:
                 self.impossible[place] = str(error)
         if not self.params:
             raise UserError(f"no cell is possible: {next(iter(self.impossible.values()))}")
+        for axis, (name, values) in enumerate(typed.items()):
+            for at, value in enumerate(values):
+                if all(place[axis] != at for place in self.params):
+                    why = next(reason for place, reason in self.impossible.items() if place[axis] == at)
+                    raise UserError(f"no cell is possible with {name}={value}: {why}")
         for name, values in typed.items():
             if len({str(value) for value in values}) < len(values):
                 raise UserError(f"--vary {name} has two values that come to the same")
         return typed
 
     def _request(self, place: Place, arms: Iterable[str]) -> Request:
-        return replace(self.asked.request, overrides=self._overrides(place), arms=",".join(arms))
+        point = self.asked.request.point or (self.boundary.point if self.boundary else {})
+        return replace(self.asked.request, overrides=self._overrides(place), arms=",".join(arms), point=point)
 
     def _arms(self) -> list[str]:
         """The arms that the claim reads: those asked for, or found by judging one cell again and again, each time with
         the arm that was missing before."""
         if self.asked.request.arms:
             return [name.strip() for name in self.asked.request.arms.split(",")]
+        if self.boundary is not None and self.boundary.arms:
+            return list(self.boundary.arms)
         place, found = next(iter(self.params)), list[str]()
         while missing := self._missing(place, found):
             found += missing
@@ -245,12 +257,13 @@ def _quiet(event: object) -> None:
 
 
 def find_claim(study: Study, claim: str | None) -> Claim:
-    """The claim of this name, or the only one with a predicted boundary where none is named."""
+    """The claim or phase of this name, or the only one with a predicted boundary where none is named."""
+    every = {**study.claims, **study.phases}
     if claim is None:
         if len(study.boundaries) == 1:
-            return study.claims[next(iter(study.boundaries))]
+            return every[next(iter(study.boundaries))]
         known = ", ".join(study.boundaries) or "none of its claims has a predicted boundary"
         raise UserError(f"say which claim of {study.name} to map with --claim ID ({known})")
-    if claim not in study.claims:
-        raise unknown("claim", claim, study.claims)
-    return study.claims[claim]
+    if claim not in every:
+        raise unknown("claim", claim, every)
+    return every[claim]
