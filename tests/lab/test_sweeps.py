@@ -197,7 +197,7 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path):
 
 
 def test_an_undecided_cell_counts_by_its_estimate_and_not_among_the_decided(tmp_path):
-    found = swept(tmp_path, {"signal": [1.0, 1.001], "threshold": [0, 1]}, set={"noise": 0.5})
+    found = swept(tmp_path, {"signal": [1.0, 1.001], "threshold": [0, 1]}, set={"noise": 0.1})
     undecided = [cell for cell in found.cells if cell.verdict == "undecided"]
     assert {cell.at["threshold"] for cell in undecided} == {1}
     assert all(cell.met == (cell.estimate > 0) for cell in undecided)

@@ -17,9 +17,9 @@ DECIDED = ("holds", "fails")
 @dataclass(frozen=True)
 class Cell:
     """One setting of the parameters with its verdict. ``margin`` is the distance of the estimate from the criterion's
-    edge, positive where it is met, in reaches of its interval: beyond ±1 it is decided. ``met`` says whether the estimate
-    meets the criterion, decided or not. ``predicted`` is positive where the theory says that the claim holds; None
-    where it says nothing."""
+    edge, positive where it is met, in reaches of its interval: beyond ±1 it is decided. ``met`` says whether the
+    estimate meets the criterion, decided or not. ``predicted`` is positive where the theory says that the claim holds;
+    None where it says nothing."""
 
     at: Mapping[str, Any]
     verdict: str
