@@ -134,7 +134,7 @@ class PhaseMap(Report):
 
     def to_dict(self) -> dict[str, Any]:
         shares = {"agreement": self.agreement, "decided_agreement": self.decided_agreement}
-        return super().to_dict() | plain(shares) | {"compared": len(self.compared)}
+        return {**super().to_dict(), **plain(shares), "compared": len(self.compared)}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> PhaseMap:
