@@ -17,7 +17,8 @@ from assay.cli.studies import Arms, FirstSeed, Jobs, Points, Seeds, Sets
 from assay.lab import api
 from assay.lab.errors import UserError
 
-ORDER = 15
+ORDER = 12
+KINDS = (".svg", ".png", ".pdf", ".html", ".json")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -60,6 +61,8 @@ def sweep(
     from assay.lab.grids import parse_axis
     from assay.lab.params import parse_assignments
 
+    if out is not None and out.suffix not in KINDS:
+        raise UserError(f"cannot write {out}: a map is written as one of {', '.join(KINDS)}")
     keep_freed_memory()  # this process is the command's own
     axes = dict(parse_axis(text) for text in vary)
     if len(axes) < len(vary):
@@ -96,9 +99,6 @@ def sweep(
 
 
 def _write(found: Any, out: Path) -> None:
-    kinds = (".svg", ".png", ".pdf", ".html", ".json")
-    if out.suffix not in kinds:
-        raise UserError(f"cannot write {out}: a map is written as one of {', '.join(kinds)}")
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".json":
         found.save(out)
