@@ -96,4 +96,4 @@ def test_a_file_in_the_package_is_all_that_a_group_needs(tmp_path):
     done = python("-c", script, tmp_path, "--help")
     assert done.returncode == 0, done.stderr
     found = commands(done.stdout)
-    assert found[found.index("confirm") : found.index("claims") + 1] == ["confirm", "hello", "claims"]
+    assert found[found.index("confirm") : found.index("claims") + 1] == ["confirm", "sweep", "hello", "claims"]

@@ -50,8 +50,9 @@ class ConsoleProgress:
         with self._lock:
             match event:
                 case Started(total=total, stored=stored):
-                    self._total, self._wanted = total, total - stored
-                    self._bar.update(self._task, total=total)
+                    self._total += total  # a sweep starts several times
+                    self._wanted += total - stored
+                    self._bar.update(self._task, total=self._total)
                 case Measured(unit=unit, metric=metric, value=value):
                     self._show(f"{unit.split(' seed')[0]}: {metric} {value:.4g}")
                 case Advanced(unit=unit, done=done, total=total):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         compare,
         confirm,
         find_run,
+        maps,
         open_run,
         outlines,
         plan,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         report,
         run,
         runs,
+        sweep,
         try_arm,
     )
     from .checking import Problem, check
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .measurements import Measurements
     from .params import Params, PartPreset, Preset
     from .part import Part
+    from .phase_map import Cell, PhaseMap
     from .recorder import Recorder
     from .registry import Arm
     from .stored import Findings, Run
@@ -45,6 +48,7 @@ __all__ = [
     "AmbiguousQuery",
     "Arm",
     "BrokenQuery",
+    "Cell",
     "Claim",
     "Comparison",
     "Confirmation",
@@ -63,6 +67,7 @@ __all__ = [
     "Params",
     "Part",
     "PartPreset",
+    "PhaseMap",
     "Preset",
     "Problem",
     "Recorder",
@@ -81,6 +86,7 @@ __all__ = [
     "confirm",
     "farthest_from",
     "find_run",
+    "maps",
     "open_run",
     "outlines",
     "pick",
@@ -91,6 +97,7 @@ __all__ = [
     "report",
     "run",
     "runs",
+    "sweep",
     "try_arm",
 ]
 

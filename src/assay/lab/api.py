@@ -20,6 +20,7 @@ from .stored import Findings, Run
 if TYPE_CHECKING:
     from .measurements import Measurements
     from .outline import Outline
+    from .phase_map import PhaseMap
     from .planning import Plan, Request
     from .study import Study
 
@@ -200,11 +201,18 @@ def find_run(run: str, *, runs: str | Path | None = None, studies: str | Path | 
     known = _all_runs(None, runs_folder(runs), studies_folder(studies))
     exact = [each for each in known if run in (each.id, each.manifest.name)]
     found = exact or [each for each in known if run and each.id.startswith(run)]
+    found = found or _cells(run, runs_folder(runs), studies_folder(studies))
     if not found:
         raise unknown("run", run, [each.manifest.name or each.id for each in known])
     if len(found) > 1 and not exact:
         raise UserError(f"'{run}' begins the ids of {len(found)} runs; write more of the one that is meant")
     return found[-1]
+
+
+def _cells(run: str, folder: Path, outside: str | None) -> list[Run]:
+    """The cell of a sweep that has this id."""
+    stores = [Store(folder, name) for name in stored_studies(folder, cells=True)]
+    return [Run(store, store.manifest(run), outside) for store in stores if run in store.manifest_ids(cells=True)]
 
 
 def rename_run(run: str, name: str, *, runs: str | Path | None = None) -> Run:
@@ -312,6 +320,59 @@ def try_arm(
     return tried(_find(study, _outside(study, studies)), arm, request)
 
 
+def sweep(
+    study: str | Study,
+    vary: Mapping[str, Sequence[Any]],
+    claim: str | None = None,
+    *,
+    preset: str = "smoke",
+    seeds: int | None = None,
+    first_seed: int = 0,
+    set: Mapping[str, Any] | None = None,
+    arms: str | Iterable[str] | None = None,
+    point: Mapping[str, Any] | None = None,
+    budget: float | None = None,
+    device: str = "cpu",
+    jobs: int | None = None,
+    backend: str = "loky",
+    address: str | None = None,
+    runs: str | Path | None = None,
+    studies: str | Path | None = None,
+    on_event: Listener = nobody,
+) -> PhaseMap:
+    """Where does a claim hold? Judge it at every combination of values of one or two parameters.
+
+    Each cell is a stored run of the kind ``sweep``, so that a sweep that was stopped goes on where it was. ``arms`` are
+    found by asking the claim unless they are named. With ``budget`` (seconds) the grid is visited from coarse to fine,
+    and refined where neighbouring cells disagree.
+
+    >>> lab.sweep("label-granularity", {"classes": [2, 4, 8], "noise": [0.1, 0.2]}, "C5a").figure()
+    """
+    from . import runner
+    from .sweeps import Asked, Sweep, find_claim
+
+    request = _request(preset, seeds, first_seed, set, arms, point, device)
+    if budget is not None and not budget > 0:
+        raise UserError(f"a budget of {budget:g} seconds leaves no time for a single cell")
+    if both := [name for name in vary if name in request.overrides]:
+        raise UserError(f"{both[0]} is both varied and set")
+    outside = _outside(study, studies)
+    found = _find(study, outside)
+    asked = Asked(found, find_claim(found, claim), dict(vary), request, budget)
+    store = Store(runs_folder(runs), found.name)
+    options = runner.Options(jobs, backend, address, outside)
+    return Sweep(asked, store, options, on_event).run()
+
+
+def maps(study: str | Study | None = None, *, runs: str | Path | None = None) -> list[PhaseMap]:
+    """The maps of all sweeps that are stored, of one study when given."""
+    from .phase_map import PhaseMap
+
+    folder = runs_folder(runs)
+    names = stored_studies(folder, cells=True) if study is None else [_name(study)]
+    return [PhaseMap.from_dict(document) for name in names for document in Store(folder, name).read_maps()]
+
+
 def outlines(studies: str | Path | None = None) -> list[Outline]:
     """All studies in outline: names, questions, claims, costs."""
     return discovery.outlines(studies_folder(studies))
@@ -330,7 +391,7 @@ def _newest(store: Store, preset: str | None, outside: str | None) -> tuple[Run 
             if place == 0:
                 raise
             continue  # an older run that cannot be read stands in its own way alone
-        if preset not in (None, run.manifest.preset):
+        if preset not in (None, run.manifest.preset) or run.manifest.kind != "run":
             continue
         if run.manifest.whole and run.manifest.status == "complete":
             if preset is not None or run.manifest.preset != "smoke":
@@ -338,6 +399,10 @@ def _newest(store: Store, preset: str | None, outside: str | None) -> tuple[Run 
             smoke = smoke or (run, latest)
         latest = latest or run
     return smoke or (latest, None)
+
+
+def _name(study: str | Study) -> str:
+    return study if isinstance(study, str) else study.name
 
 
 def _find(study: str | Study, outside: str | None) -> Study:

@@ -16,7 +16,12 @@ class UserError(Exception):
 
 
 class NotMeasured(Exception):
-    """A query found no rows: the arm did not run. A claim that asks for it is `not run`."""
+    """A query found no rows: the arm did not run. A claim that asks for it is `not run`; ``arms`` are those
+    that it asked for."""
+
+    def __init__(self, message: str = "", arms: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.arms = tuple(arms)
 
 
 class BrokenQuery(NotMeasured):

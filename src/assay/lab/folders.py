@@ -9,10 +9,10 @@ from .errors import UserError
 from .store import Store
 
 
-def stored_studies(runs: Path) -> list[str]:
-    """The names under which runs are stored."""
+def stored_studies(runs: Path, *, cells: bool = False) -> list[str]:
+    """The names under which runs, or cells of sweeps, are stored."""
     try:
-        return sorted(path.name for path in runs.iterdir() if Store(runs, path.name).manifest_ids())
+        return sorted(path.name for path in runs.iterdir() if Store(runs, path.name).manifest_ids(cells=cells))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

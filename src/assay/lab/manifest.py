@@ -13,6 +13,7 @@ from .errors import UserError
 
 FORMAT = 2
 Status = Literal["running", "complete", "failed", "interrupted"]
+Kind = Literal["run", "sweep"]
 
 
 class ManifestUnit(BaseModel):
@@ -41,6 +42,7 @@ class Manifest(BaseModel):
 
     format: int = FORMAT
     id: str
+    kind: Kind = "run"  # a cell of a sweep stands in no other run's place
     name: str = ""
     study: str
     preset: str
@@ -98,7 +100,7 @@ class Manifest(BaseModel):
         """Whether it ran all of its preset as the preset is: no parameter changed, no arm, point or seed left out."""
         everything = not self.asked_arms or all(w.strip().startswith("+") for w in self.asked_arms.split(","))
         seeds = self.first_seed == 0 and (self.seeds is None or self.seeds >= self.preset_seeds)
-        return everything and seeds and not self.set and not self.point
+        return self.kind == "run" and everything and seeds and not self.set and not self.point
 
     @property
     def preset_words(self) -> str:

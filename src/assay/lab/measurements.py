@@ -56,7 +56,7 @@ class Measurements(Generic[P]):
                 raise BrokenQuery(str(unknown("arm", name, self._arms)))
         if arms and not set(arms) & set(frame["arm"]):
             named = f"arm '{arms[0]}'" if len(arms) == 1 else "arms " + ", ".join(f"'{name}'" for name in arms)
-            raise NotMeasured(f"the {named} did not run")
+            raise NotMeasured(f"the {named} did not run", arms)
         if metric is not None:
             where = {"metric": metric, **where}
         for column, wanted in where.items():
@@ -78,7 +78,7 @@ class Measurements(Generic[P]):
 
     def _nothing(self, arms: list[str], what: str) -> Exception:
         whole = bool(arms) and set(arms) <= set(self._settled)
-        return BrokenQuery(f"{what}, and the arm ran whole") if whole else NotMeasured(what)
+        return BrokenQuery(f"{what}, and the arm ran whole") if whole else NotMeasured(what, arms)
 
     def final(self, metric: str, **where: Any) -> Values:
         """Each seed's value at its last step."""

@@ -52,9 +52,12 @@ class Part(Registry[P]):
         _check_validators(study)
         _hand_over(self.arms, study.arms, "arm")
         _hand_over(self.claims, study.claims, "claim")
+        _hand_over(self.phases, study.phases, "phase")
+        _hand_over(self.boundaries, study.boundaries, "boundary of claim")
         _hand_over(self._figures, study._figures, "figure")
         _hand_over(self._tables, study._tables, "table")
         self.arms, self.claims = study.arms, study.claims
+        self.phases, self.boundaries = study.phases, study.boundaries
         self._figures, self._tables = study._figures, study._tables
 
 

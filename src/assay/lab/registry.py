@@ -112,6 +112,18 @@ class Exhibit:
     shows: tuple[str, ...] = ()  # the claims that it shows
 
 
+@dataclass(frozen=True)
+class Boundary:
+    """What the theory predicts about a claim at any parameters: ``side`` is positive where it should hold. ``arms`` and
+    ``point`` are what a map of it runs, where they are named."""
+
+    claim: str
+    says: str
+    side: Callable[[Any], float]
+    arms: tuple[str, ...] = ()
+    point: Mapping[str, str] = field(default_factory=dict)
+
+
 class Registry(Generic[P]):
     """The arms, claims, figures and tables that were registered with a study, or with one of its parts."""
 
@@ -121,6 +133,8 @@ class Registry(Generic[P]):
         self.model = params
         self.arms: dict[str, Arm] = {}
         self.claims: dict[str, Claim] = {}
+        self.phases: dict[str, Claim] = {}  # for maps alone
+        self.boundaries: dict[str, Boundary] = {}
         self._figures: dict[str, Exhibit] = {}
         self._tables: dict[str, Exhibit] = {}
 
@@ -202,6 +216,35 @@ class Registry(Generic[P]):
                 if printed is not None:
                     own["printed"] = printed.format(**words)
                 self.claim(id, statement.format(**words), source=source.format(**words), **own)(judge)
+            return function
+
+        return register
+
+    def boundary(
+        self, claim: str, *, says: str, arms: Sequence[str] = (), point: Mapping[str, str] | None = None
+    ) -> Callable[[F], F]:
+        """Register ``function(params) -> float`` as the theory's prediction for a claim or phase: positive where it
+        should hold, zero on the boundary. ``says`` is a sentence; ``arms`` and ``point`` are what a map runs.
+        ``assay sweep`` draws the boundary and counts the cells that agree."""
+
+        def register(function: F) -> F:
+            refuse_second(self.boundaries, claim, "boundary of claim")
+            self.boundaries[claim] = Boundary(claim, says, function, tuple(arms), dict(point or {}))
+            return function
+
+        return register
+
+    def phase(
+        self, id: str, statement: str, *, source: str, setting: str | None = None
+    ) -> Callable[[Callable[[Measurements[P]], Judgement]], Callable[[Measurements[P]], Judgement]]:
+        """Register ``function(measurements) -> Judgement`` for maps alone: a statement that is true at some parameters
+        and false at others, and so no claim about any one run. Its identifier starts with P, for phase."""
+        if not id.startswith("P"):
+            raise ValueError(f"the identifier of a phase starts with P, and '{id}' does not")
+
+        def register(function: Callable[[Measurements[P]], Judgement]) -> Callable[[Measurements[P]], Judgement]:
+            refuse_second(self.phases, id, "phase")
+            self.phases[id] = Claim(id, statement, source, function, {}, setting)
             return function
 
         return register

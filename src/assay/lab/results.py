@@ -21,7 +21,7 @@ from .store import Store
 from .study import Study
 
 BUNDLED = "digits"  # the image set that needs no download
-_SCHEMA = {"arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64}
+SCHEMA = {"arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64}
 
 
 def load(store: Store, study: Study, manifest: Manifest) -> Measurements:
@@ -39,10 +39,10 @@ def load(store: Store, study: Study, manifest: Manifest) -> Measurements:
         listed.append(unit)
         seconds = stored.meta["seconds"] * len(unit.seeds) / len(stored.meta["seeds"])
         notes.append({"arm": unit.arm, **unit.point, **stored.meta["notes"], "seconds": seconds})
-    frame = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame(schema=_SCHEMA)
+    frame = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame(schema=SCHEMA)
     if "trials" in frame.columns and frame["trials"].is_null().all():
         frame = frame.drop("trials")
-    order = [*_SCHEMA, *(column for column in frame.columns if column not in (*_SCHEMA, "trials"))]
+    order = [*SCHEMA, *(column for column in frame.columns if column not in (*SCHEMA, "trials"))]
     order += ["trials"] if "trials" in frame.columns else []
 
     def arrays(key: str, where: Mapping[str, Any]) -> list[tuple[list[int], np.ndarray[Any, Any]]]:

@@ -28,7 +28,7 @@ from .backends import (
 from .events import Advanced, Event, Finished, Listener, Measured, Said, Started, UnitDone
 from .execute import Outcome, Place, environment, execute, execute_in_worker
 from .files import DamagedUnit
-from .manifest import Failure, Manifest, ManifestUnit, check_run_name
+from .manifest import Failure, Kind, Manifest, ManifestUnit, check_run_name
 from .planning import Plan, Unit
 from .reasons import NOTHING_YET, reasons
 from .store import Lock, Store
@@ -44,6 +44,7 @@ class Options:
     address: str | None = None
     outside: str | None = None
     name: str = ""
+    kind: Kind = "run"
 
 
 @dataclass
@@ -56,14 +57,8 @@ class RunResult:
 
 def run(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult:
     """Carry out a plan. Killing the process at any moment loses at most the units in flight."""
-    check_backend(options.backend)
-    device = plan.request.device
-    # What is stored needs no device: a folder from a machine with a GPU is judged and joined anywhere.
-    if not has_device(device) and not all(store.whole(unit.key) for unit in plan.units):
-        check_device(device)
-    store.prepare()
-    store.sweep_leftovers()
-    result = RunResult(_manifest(plan, options))
+    _make_ready(plan, store, options)
+    result = RunResult(manifest_of(plan, options))
     store.write_manifest(result.manifest)
     tell(Started(plan.study.name, len(plan.units), len(plan.to_reuse)))
     for arm, reason in plan.skipped.items():
@@ -89,6 +84,26 @@ def run(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult
         store.write_manifest(manifest)
         tell(Finished(status, manifest.seconds))
     return result
+
+
+def compute(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult:
+    """Compute what is missing of a plan and store it, as ``run`` does, with no run written down."""
+    _make_ready(plan, store, options)
+    result, taken = RunResult(manifest_of(plan, options)), dict[str, Unit]()
+    tell(Started(plan.study.name, len(plan.units), len(plan.to_reuse)))
+    waiting = _pass(plan, plan.units, store, options, tell, result, taken, wait=False)
+    _pass(plan, waiting, store, options, tell, result, taken, wait=True)
+    return result
+
+
+def _make_ready(plan: Plan, store: Store, options: Options) -> None:
+    check_backend(options.backend)
+    device = plan.request.device
+    # What is stored needs no device: a folder from a machine with a GPU is judged and joined anywhere.
+    if not has_device(device) and not all(store.whole(unit.key) for unit in plan.units):
+        check_device(device)
+    store.prepare()
+    store.sweep_leftovers()
 
 
 def _why(found: dict[str, str]) -> Iterator[str]:
@@ -281,12 +296,14 @@ def _listed(unit: Unit) -> ManifestUnit:
     return ManifestUnit(key=unit.key, arm=unit.arm, point=dict(unit.point), seeds=list(unit.takes))
 
 
-def _manifest(plan: Plan, options: Options) -> Manifest:
+def manifest_of(plan: Plan, options: Options) -> Manifest:
+    """A run of this plan as it is written down before it begins."""
     now = datetime.datetime.now(datetime.UTC)
     request, study = plan.request, plan.study
     check_run_name(options.name)
     return Manifest(
         id=f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}",
+        kind=options.kind,
         name=options.name,
         study=study.name,
         preset=request.preset,

@@ -105,6 +105,8 @@ class Store:
         self.root = runs / study
         self.units = self.root / "units"
         self.manifests = self.root / "manifests"
+        self.cells = self.root / "cells"  # manifests of runs that are cells of a sweep
+        self.maps = self.root / "maps"
         self.verdicts = self.root / "verdicts"
         self.checkpoints = self.root / "checkpoints"
         self.progress = self.root / "progress"
@@ -113,7 +115,7 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folders; an unwritable place is refused before any work is done."""
-        for folder in (self.units, self.manifests, self.progress, self.locks):
+        for folder in (self.units, self.manifests, self.cells, self.progress, self.locks):
             with one_sentence("write to the runs folder", folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 probe = folder / f".probe-{secrets.token_hex(4)}"
@@ -234,14 +236,17 @@ class Store:
                 old = self.has_name(folder.name) or time.time() - folder.stat().st_mtime > _FORGOTTEN
                 if lock is not None and old:
                     shutil.rmtree(folder, ignore_errors=True)
-        for path in self.manifests.glob(".tmp-*"):
+        for path in (*self.manifests.glob(".tmp-*"), *self.cells.glob(".tmp-*")):
             writer = path.name.rpartition("-")[2]
             if writer.isdecimal() and not alive(int(writer)):
                 with one_sentence("remove", path):
                     path.unlink(missing_ok=True)
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self._write_sealed(self.manifests / f"{manifest.id}.json", manifest.document())
+        self._write_sealed(self._place(manifest), manifest.document())
+
+    def _place(self, manifest: Manifest) -> Path:
+        return (self.manifests if manifest.kind == "run" else self.cells) / f"{manifest.id}.json"
 
     def _write_sealed(self, path: Path, document: dict[str, Any]) -> None:
         temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
@@ -249,12 +254,13 @@ class Store:
             write_through(temporary, sealed(json.loads(json_bytes(document))))
             temporary.replace(path)
 
-    def manifest_ids(self) -> list[str]:
-        """All runs, oldest first."""
+    def manifest_ids(self, *, cells: bool = False) -> list[str]:
+        """All runs, or all cells of sweeps, oldest first."""
+        folder = self.cells if cells else self.manifests
         # Not by glob(), to which a folder that may not be read is an empty one.
-        with one_sentence("read", self.manifests):
+        with one_sentence("read", folder):
             try:
-                names = os.listdir(self.manifests)
+                names = os.listdir(folder)
             except (FileNotFoundError, NotADirectoryError):
                 names = []
         return sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and name[0] != ".")
@@ -263,7 +269,7 @@ class Store:
         """A run's manifest, by its id or its name."""
         path = self.manifests / f"{run}.json"
         with one_sentence("read", path):
-            if not path.exists():
+            if not path.exists() and not (path := self.cells / path.name).exists():
                 return self._named(run)
         with one_sentence("read", self.units):  # else every unit of the run would be a surprise of its own
             if self.units.exists() and not os.access(self.units, os.R_OK | os.X_OK):
@@ -279,15 +285,26 @@ class Store:
             raise unknown("run", name, self.manifest_ids())
         return found[-1]
 
-    def readable_manifests(self) -> list[Manifest]:
-        """All runs that can be read, oldest first: a damaged manifest stands in the way of its own run alone."""
+    def readable_manifests(self, *, cells: bool = False) -> list[Manifest]:
+        """All runs (or cells of sweeps) that can be read, oldest first: a damaged manifest stands in the way of its own
+        run alone."""
         found = []
-        for run in self.manifest_ids():
+        for run in self.manifest_ids(cells=cells):
             try:
                 found.append(self.manifest(run))
             except UserError:
                 continue
         return found
+
+    def write_map(self, name: str, document: dict[str, Any]) -> None:
+        with one_sentence("write to", self.maps):
+            self.maps.mkdir(parents=True, exist_ok=True)
+        self._write_sealed(self.maps / f"{name}.json", document)
+
+    def read_maps(self) -> list[dict[str, Any]]:
+        """The maps of sweeps, by name; one that is damaged is left out."""
+        found = (unsealed(path) for path in sorted(self.maps.glob("[!.]*.json")))
+        return [document for document in found if document is not None]
 
     def write_verdicts(self, run: str, document: dict[str, Any]) -> None:
         with one_sentence("write to", self.verdicts):
@@ -311,16 +328,16 @@ class Store:
         doomed = self.manifest(run)
         if any(self._is_locked(unit.key) for unit in doomed.units):
             raise UserError(f"run {doomed.id} is still at work; stop it before you remove it")
-        readable = self.readable_manifests()
+        readable = self.readable_manifests() + self.readable_manifests(cells=True)
         others = {unit.key for m in readable if m.id != doomed.id for unit in m.units}
         # What a manifest lists that cannot be read, nobody knows: then no unit is taken away.
-        known = len(readable) == len(self.manifest_ids())
+        known = len(readable) == len(self.manifest_ids()) + len(self.manifest_ids(cells=True))
         freed = 0
         for unit in doomed.units if known else ():
             if unit.key not in others and (self.units / unit.key).exists():
                 freed += self.size([unit.key])
                 self.discard(unit.key)
-        for path in (self.manifests / f"{doomed.id}.json", self.verdicts / f"{doomed.id}.json"):
+        for path in (self._place(doomed), self.verdicts / f"{doomed.id}.json"):
             with one_sentence("remove", path):
                 freed += path.stat().st_size if path.exists() else 0
                 path.unlink(missing_ok=True)

@@ -155,8 +155,15 @@ class Study(Registry[P]):
             self._check_names(values, self.model.model_fields, f"the setting '{setting}'")
         for claim in self.claims.values():
             self._check_names([claim.setting] if claim.setting else [], self.settings, f"claim {claim.id}")
+        self._check_boundaries()
         self._check_needs()
         _ = self.paper
+
+    def _check_boundaries(self) -> None:
+        self._check_names(self.boundaries, {**self.claims, **self.phases}, "a boundary")
+        self._check_names(self.phases, self.boundaries, "a phase, which needs a boundary")
+        for boundary in self.boundaries.values():
+            self._check_names(boundary.arms, self.arms, f"arms= of the boundary of {boundary.claim}")
 
     def _check_names(self, given: Iterable[str], allowed: Iterable[str], where: str) -> None:
         names = list(allowed)
@@ -206,12 +213,13 @@ class Study(Registry[P]):
         run = (manifest.preset, manifest.set, manifest.id) if manifest is not None else ("", {}, "")
         ordered = self.ordered_claims()
         with looked(looks):
-            judged = {claim.id: _judge(claim, measurements) for claim in ordered}
+            judged = {claim.id: judge_claim(claim, measurements) for claim in ordered}
         judged = among_all(judged, [claim.id for claim in ordered if claim.headline])
         return [Finding(self.name, claim, judged[claim.id], *run) for claim in ordered]
 
 
-def _judge(claim: Claim, measurements: Measurements[Any]) -> Judgement:
+def judge_claim(claim: Claim, measurements: Measurements[Any]) -> Judgement:
+    """The verdict of one claim by itself."""
     try:
         params = measurements.params_of(claim.setting) if claim.setting else measurements.params
         for domain, predicate in claim.when.items():

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from assay.lab import Judgement, Measurements, combine
 
 from ..claims import STRUCTURED, THEORY, also_in
 from .arms import Params, part
-from .theory import shuffled_cosine_scale
+from .theory import expected_tangent, shuffled_cosine_scale
 
 _MARGIN = "twice the chance deviation of one seed's noise, 1/√(2(D − k)) for D = 100"
+ANGLE = math.tan(math.radians(10))
 ON_PARITY = {"arm": "emergence", "setting": "parity", **STRUCTURED}
 
 
@@ -170,3 +172,26 @@ def shuffled_direction(m: Measurements[Params]) -> Judgement:
     found = m.at("median_cosine", 2, arm="emergence", setting="parity", inputs="shuffled")
     scale = shuffled_cosine_scale(m.params_of("parity").problem())
     return (found / scale).named("median |cos| / scale of noise").at_most(1.96)
+
+
+@part.phase(
+    "P1",
+    "After two steps neurons stand within 10° of the sum of the relevant patterns (root mean square of the tangent).",
+    source="The angle that sampling noise leaves, over numbers of samples and of patterns",
+)
+def within_an_angle(m: Measurements[Params]) -> Judgement:
+    return m.at("tangent", 2, **ON_PARITY).named("tangent after two steps").below(ANGLE)
+
+
+@part.boundary(
+    "P1",
+    says="They do where (D − k)p_o(1 − p_o)/(nkγ²) is below tan² 10°.",
+    arms=("emergence",),
+    point={"setting": "parity", "inputs": "structured"},
+)
+def angle_law(params: Params) -> float:
+    problem = params.problem(basis="ambient")
+    tangent = expected_tangent(
+        params.relevant, params.patterns, params.samples, problem.background_mean, params.stages().gamma
+    )
+    return math.log(ANGLE / tangent)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import torch
+
 from assay.lab import Judgement, Measurements, Values, combine, farthest_from, pool
+from assay.methods import rank_noise
 
 from .arms import Params, part
 
@@ -204,3 +207,35 @@ def best_rank_falls(m: Measurements[Params]) -> Judgement:
 def no_prior(m: Measurements[Params]) -> Judgement:
     flipped = m.final("accuracy", arm="sampled-noise", flipped=1.0, rank=1)
     return flipped.named("accuracy of rank 1, all labels flipped").below(0.45)
+
+
+@part.phase(
+    "P1",
+    "On a task that uses all directions, trained attention of full rank has a smaller error than attention of half the "
+    "rank.",
+    source="Theorem 5.4.2, over lengths of the prompt and noise of its labels (the last of the variances)",
+)
+def full_rank_wins(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "noise", "spectrum": "all", "task": "curve", "length": m.params.prompt}
+    half, full = (
+        m.final("error", rank=rank, noise=float(m.params.noises[-1]), **where)
+        for rank in (m.params.dim // 2, m.params.dim)
+    )
+    return (full - half).named("error, full − half rank").below(0)
+
+
+@part.boundary(
+    "P1",
+    says="It has where the closed form says so: few noisy examples favour the smaller rank.",
+    arms=("noise",),
+    point={"spectrum": "all"},
+)
+def closed_form(params: Params) -> float:
+    error = rank_noise(
+        torch.tensor(params.eigenvalues),
+        pretraining=params.examples,
+        examples=round(params.prompt),
+        noise=float(params.noises[-1]),
+        weights=torch.tensor(params.curve),
+    ).error
+    return float(error[params.dim // 2] - error[params.dim])

@@ -11,6 +11,7 @@ from typing import Any
 from assay.lab import Judgement, Measurements, Values
 
 from ..params import ABOVE, EXACT, RANDOM
+from ..theory import critical_subclasses
 from .arms import SIGNS, Params, part
 from .theory import fitted_constant, printed_log_law_constant
 
@@ -228,3 +229,22 @@ def decomposed(m: Measurements[Params], *, setting: str) -> Judgement:
     because = "the share of neurons that noise can wake, Q(τ − slack)/Q(τ) − 1, which may answer less than a detector"
     ratio = ((parts[0] + parts[1]) * 0.5).named("made up of detectors/output")
     return ratio.equals(1, within=m.params_of(setting).waking_share(), because=because)
+
+
+@part.phase(
+    "P1",
+    "A network trained on superclass labels gets more than half of the hard samples wrong.",
+    source="Lemma E.8, over numbers of subclasses and of distractors",
+)
+def loses_hard_samples(m: Measurements[Params]) -> Judgement:
+    return m.final("hard_error", arm="coarse", setting="exact").above(0.5)
+
+
+@part.boundary(
+    "P1",
+    says="It does where k exceeds k* = s*(1 − ρ)/(s†(ᾱ† − ρ)).",
+    arms=("coarse",),
+    point={"setting": "exact"},
+)
+def beyond_critical(params: Params) -> float:
+    return math.log(params.subclasses / critical_subclasses(params.problem(), params.bias_rate))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -10,6 +12,7 @@ from assay.lab import Judgement, Measurements, Values
 from ..convergence.claims import FLOOR, kept, worst
 from ..params import Loops
 from .arms import part
+from .theory import remaining_error
 
 
 def _log_ratio(m: Measurements[Loops], ours: str, theirs: str) -> Values:
@@ -94,3 +97,13 @@ def step_is_knowledge(m: Measurements[Loops]) -> Judgement:
 )
 def expected_size(m: Measurements[Loops]) -> Judgement:
     return m.final("parameter_error", arm="fixed-step", scale=1.0).at_most(0.01)
+
+
+@part.boundary(
+    "N8",
+    says="It does where Marchenko and Pastur's spectrum leaves less than 0.01 of the error after 50 loops.",
+    arms=("fixed-step",),
+    point={"scale": "1.0"},
+)
+def contracts_in_time(params: Loops) -> float:
+    return math.log(0.01 / remaining_error(params.compared_examples, params.dim, 50))

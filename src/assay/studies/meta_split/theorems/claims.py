@@ -345,3 +345,27 @@ def feature_rises_little(m: Measurements[Planted]) -> Judgement:
 )
 def validation_noise_moves_little(m: Measurements[Planted]) -> Judgement:
     return m.every("validation_excess", arm="fomaml", split=TV).named("excess").at_most(0, tolerance=1e-12)
+
+
+# Where the feature wins
+
+
+@part.phase(
+    "P1",
+    "Without a split FOMAML aligns its filters more with the shared feature than with its samples' noise (Λ > Ξ).",
+    source="The race of Theorem 4.4, over noise energies and numbers of tasks",
+)
+def feature_wins(m: Measurements[Planted]) -> Judgement:
+    ratio = ours(m, "largest_feature_over_noise", TT).map(math.log)
+    return ratio.named("log Λ/Ξ without a split").above(0)
+
+
+@part.boundary(
+    "P1",
+    says="It does where the feature's growth rate exceeds the noise's.",
+    arms=("fomaml",),
+    point={"setting": "base"},
+)
+def faster_feature(params: Planted) -> float:
+    rates = params.prediction().train_train
+    return math.log(rates.feature / rates.noise)

@@ -1,0 +1,153 @@
+"""Where a claim holds: a map over one or two parameters, with the boundary that the theory predicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay._reports import Report, plain
+
+from .verdicts import Judgement, Region
+
+DECIDED = ("holds", "fails")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting of the parameters with its verdict. ``margin`` is the distance of the estimate from the criterion's
+    edge, positive where it is met, in reaches of its interval: beyond ±1 it is decided. ``met`` says whether the
+    estimate meets the criterion, decided or not. ``predicted`` is positive where the theory says that the claim holds;
+    None where it says nothing."""
+
+    at: Mapping[str, Any]
+    verdict: str
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    margin: float = math.nan
+    met: bool | None = None
+    seeds: int = 0
+    predicted: float | None = None
+    run: str = ""
+    reason: str = ""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the estimate is on the side that the theory predicts; None where there is none, or no prediction."""
+        if self.predicted is None or not math.isfinite(self.predicted) or self.met is None:
+            return None
+        return self.met == (self.predicted > 0)
+
+    def row(self) -> dict[str, Any]:
+        numbers = {"estimate": self.estimate, "low": self.low, "high": self.high, "margin": self.margin}
+        theory = {} if self.predicted is None else {"predicted": self.predicted, "agrees": self.agrees}
+        return {**self.at, "verdict": self.verdict, **numbers, **theory, "seeds": self.seeds, "run": self.run}
+
+
+def cell_of(at: Mapping[str, Any], judged: Judgement, predicted: float | None, run: str) -> Cell:
+    """A cell from the judgement of its run."""
+    return Cell(
+        at,
+        judged.verdict,
+        judged.estimate,
+        judged.low,
+        judged.high,
+        _signed(judged),
+        _inside(judged.region, judged.estimate),
+        judged.seeds,
+        predicted,
+        run,
+        judged.reason,
+    )
+
+
+def _signed(judged: Judgement) -> float:
+    inside = _inside(judged.region, judged.estimate)
+    if inside is None:
+        return math.nan
+    size = judged.margin if math.isfinite(judged.margin) else math.inf if judged.verdict in DECIDED else 0.0
+    return size if inside else -size
+
+
+def _inside(region: Region | None, estimate: float) -> bool | None:
+    return None if region is None or not math.isfinite(estimate) else region.has(estimate)
+
+
+@dataclass(frozen=True, repr=False)
+class PhaseMap(Report):
+    """The cells of a sweep. ``segments`` is the predicted boundary in places of the axes, (x, y, x2, y2) each;
+    ``unvisited`` counts the cells that a budget left out."""
+
+    study: str
+    preset: str
+    claim: str
+    statement: str
+    criterion: str
+    axes: Mapping[str, Sequence[Any]]
+    cells: Sequence[Cell]
+    boundary: str = ""
+    segments: Sequence[tuple[float, float, float, float]] = field(default=())
+    unvisited: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        verdicts = [cell.verdict for cell in self.cells]
+        return {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
+
+    @property
+    def compared(self) -> list[Cell]:
+        """The cells that were measured and have a prediction."""
+        return [cell for cell in self.cells if cell.agrees is not None]
+
+    @property
+    def agreement(self) -> float:
+        """The share of these whose estimate is on the predicted side; NaN where there is none."""
+        return _share(self.compared)
+
+    @property
+    def decided_agreement(self) -> float:
+        """The same among those whose verdict is decided."""
+        return _share([cell for cell in self.compared if cell.verdict in DECIDED])
+
+    def headline(self) -> str:
+        axes = " and ".join(self.axes)
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
+        left = f", {self.unvisited} not visited" if self.unvisited else ""
+        lines = [f"{self.study} {self.claim} over {axes} ({self.preset}): {counts}{left}", self.statement]
+        if self.boundary:
+            decided = sum(cell.verdict in DECIDED for cell in self.compared)
+            share = f"{self.agreement:.0%} of {len(self.compared)} cells" if self.compared else "no cell was measured"
+            among = f", {self.decided_agreement:.0%} of the {decided} decided" if decided else ""
+            lines.append(f"Predicted: {self.boundary} On the predicted side: {share}{among}.")
+        return "\n".join(lines)
+
+    def table(self) -> list[dict[str, Any]]:
+        return [cell.row() for cell in self.cells]
+
+    def figure(self) -> Any:
+        """The margin and the estimate: two maps side by side, or along one parameter a curve with its intervals."""
+        from .map_charts import curve, maps
+
+        return maps(self) if len(self.axes) == 2 else curve(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        shares = {"agreement": self.agreement, "decided_agreement": self.decided_agreement}
+        return {**super().to_dict(), **plain(shares), "compared": len(self.compared)}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> PhaseMap:
+        """A map as ``to_dict`` wrote it down."""
+        given = {name: document[name] for name in cls.__dataclass_fields__}
+        cells = [Cell(**{k: _number(k, v) for k, v in cell.items()}) for cell in given["cells"]]
+        return cls(**given | {"cells": cells, "segments": [tuple(each) for each in given["segments"]]})
+
+
+def _share(cells: Sequence[Cell]) -> float:
+    return sum(bool(cell.agrees) for cell in cells) / len(cells) if cells else math.nan
+
+
+def _number(name: str, value: Any) -> Any:
+    missing = value is None and name in ("estimate", "low", "high", "margin")
+    return math.nan if missing else value

@@ -1,0 +1,50 @@
+"""`assay sweep` at the front door: a table, a picture, a document, and a sentence for what cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+FIXTURES = str(Path(__file__).parents[1] / "lab" / "fixtures")
+
+
+@pytest.fixture
+def sweep(assay, tmp_path):
+    where = ("--runs", str(tmp_path / "runs"), "--studies", FIXTURES, "--jobs", "1")
+    return lambda *given: assay("sweep", "mapped", *given, *where)
+
+
+def test_a_map_as_table_picture_and_document(sweep, tmp_path):
+    axes = ("--vary", "signal=0.5..2.5:3", "--vary", "threshold=1,2")
+    status, out, err = sweep(*axes, "--out", str(tmp_path / "map.svg"))
+    assert status == 0, err
+    assert "3 fails, 3 holds" in out
+    assert "100% of 6 cells" in out
+    assert (tmp_path / "map.svg").read_text().startswith("<svg")
+    status, out, _ = sweep(*axes, "--json")
+    assert status == 0
+    found = json.loads(out)
+    assert (found["agreement"], found["compared"], found["axes"]) == (
+        1.0,
+        6,
+        {"signal": [0.5, 1.5, 2.5], "threshold": [1, 2]},
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--vary", "signal"), "name=value"),
+        (("--vary", "signal=1,2", "--vary", "signal=3,4"), "one parameter twice"),
+        (("--vary", "signal=1,2", "--budget", "soon"), "90s, 10m or 1h"),
+        (("--vary", "signal=1,2", "--out", "map.txt"), "written as one of"),
+        (("--vary", "signal=1..5"), "low..high:count"),
+    ],
+)
+def test_bad_input_is_one_sentence(sweep, given, words):
+    status, _, err = sweep(*given)
+    assert status == 2
+    assert words in err
+    assert len(err.strip().splitlines()[-1]) < 300
