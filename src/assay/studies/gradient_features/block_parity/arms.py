@@ -50,9 +50,7 @@ class Params(FirstStep, Testing):
     )
     parity_samples: int = Field(8000, ge=200, description="samples of one-block parities")
     parity_neurons: int = Field(128, ge=8, description="neurons m on one-block parities")
-    kernel_instances: tuple[Instance, ...] = Field(
-        ("100-9",), min_length=1, description="instances for exact kernels"
-    )
+    kernel_instances: tuple[Instance, ...] = Field(("100-9",), min_length=1, description="instances for exact kernels")
     block_samples: int = Field(100_000, ge=1000, description="samples of three-block parities")
     block_neurons: int = Field(256, ge=8, description="neurons m on three-block parities")
 

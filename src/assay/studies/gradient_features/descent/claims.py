@@ -82,10 +82,10 @@ def loss_change(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N12",
-    "At the largest rate the first layer does move: some neuron of a network on four XOR axes drifts by over a tenth "
-    "of its norm.",
-    source="control: the drift that is bounded can be seen",
+    "At the largest rate the first layer does move: in every network on four XOR axes some neuron drifts by over a "
+    "tenth of its norm.",
+    source="control: what every network stays below at the smallest rate, every one passes at the largest",
     when={"a rate of 0.1": lambda p: p.drift_rates[-1] >= 0.1, "50 steps": lambda p: p.drift_steps >= 50},
 )
 def does_move(m: Measurements[Params]) -> Judgement:
-    return m.final("drift", arm="drift", rate=m.params.drift_rates[-1]).above(0.1)
+    return m.every("drift", arm="drift", rate=m.params.drift_rates[-1]).named("largest relative drift").at_least(0.1)

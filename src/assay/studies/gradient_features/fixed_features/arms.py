@@ -127,7 +127,7 @@ def _compare(params: Params, seeds: Seeds, record: lab.Recorder, problem: Gaussi
     tolerance=0.05,
 )
 def xor_kernels(params: Params, seeds: Seeds, record: lab.Recorder, *, samples: int, method: str) -> None:
-    """Exact kernels, tuned, beside a head after one gradient step (B) and both layers after it (A), over the samples."""
+    """Exact kernels, tuned, beside a head after one gradient step (B) and both layers after it (A), by samples."""
     problem = GaussianMixture.xor(params.kernel_dim, params.kernel_noise)
     train = problem.sample(seeds, "train", samples)
     test = problem.sample(seeds, "test", params.test_samples)

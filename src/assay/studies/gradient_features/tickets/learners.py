@@ -16,7 +16,6 @@ from ..learners import errors, hinge_loss, train_both
 from ..problem import Sample
 from ..theory import cosines
 
-
 Choice = Literal[
     "full",
     "ticket",

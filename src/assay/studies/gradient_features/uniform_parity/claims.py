@@ -37,7 +37,11 @@ def exact_cosines(m: Measurements[Params]) -> Judgement:
 
 
 @part.claims_over(
-    {"C4l": {"size": 2, "dim": 51, "when": TWO}, "C4m": {"size": 4, "dim": 31, "when": FOUR}, "C4t": {"size": 6, "dim": 73, "when": SIX}},
+    {
+        "C4l": {"size": 2, "dim": 51, "when": TWO},
+        "C4m": {"size": 4, "dim": 31, "when": FOUR},
+        "C4t": {"size": 6, "dim": 73, "when": SIX},
+    },
     statement="On the parity of {size} of {dim} uniform signs, a head after one exact gradient step reaches 99 % with "
     "m = k·2^k·log(20k).",
     source="Uniform parity case, algorithm C",
@@ -70,7 +74,11 @@ def few_neurons(m: Measurements[Params]) -> Judgement:
 
 
 @part.claims_over(
-    {"C5o": {"size": 2, "dim": 51, "when": TWO}, "C5p": {"size": 4, "dim": 31, "when": FOUR}, "C5u": {"size": 6, "dim": 73, "when": SIX}},
+    {
+        "C5o": {"size": 2, "dim": 51, "when": TWO},
+        "C5p": {"size": 4, "dim": 31, "when": FOUR},
+        "C5u": {"size": 6, "dim": 73, "when": SIX},
+    },
     statement="On the parity of {size} of {dim} uniform signs, tuned heads on as many random ReLU or Fourier features "
     "stay below 60 %.",
     source="Uniform parity case: fixed features",
