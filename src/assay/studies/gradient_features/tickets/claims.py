@@ -33,9 +33,8 @@ PARITY = {
 def few_beat_all(m: Measurements[Params], *, problem: str) -> Judgement:
     where = {"arm": "ticket-heads", "problem": problem}
     ticket = m.final("test_accuracy", who="ticket", size=16, **where)
-    return (
-        (ticket - m.final("test_accuracy", who="init", size=ALL, **where)).named("16 after − 512 at the start").above(0)
-    )
+    start = m.final("test_accuracy", who="init", size=ALL, **where)
+    return (ticket - start).named("accuracy, 16 after − 512 at the start").above(0)
 
 
 @part.claim(

@@ -73,8 +73,8 @@ def spread_over_switches(net: TwoLayer, candidates: Tensor, each: int) -> Tensor
     of their switch |b|/‖w‖: (seeds, size) indices of half as many."""
     rows = torch.arange(len(candidates)).unsqueeze(1)
     switches = net.biases.abs() / net.weights.norm(dim=-1).clamp(min=1e-12)
-    groups = candidates.unflatten(1, (-1, 2 * each))
-    order = switches[rows, candidates].unflatten(1, (-1, 2 * each)).argsort(-1)
+    groups = candidates.reshape(len(candidates), -1, 2 * each)
+    order = switches[rows, candidates].reshape(groups.shape).argsort(-1)
     return groups.gather(-1, order[..., ::2]).flatten(1)
 
 
