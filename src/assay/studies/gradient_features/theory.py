@@ -54,16 +54,6 @@ def in_cone(vectors: Tensor, directions: Tensor, width: float, floor: float = 0.
     return inside & strong
 
 
-def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a share."""
-    from scipy.stats import beta
-
-    tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
-    return low, high
-
-
 def log_log_slope(x: Tensor, y: Tensor) -> float:
     """The slope of log y over log x by least squares; none (NaN) where a logarithm is not finite."""
     logs = torch.stack([x.double().log(), y.double().log()])

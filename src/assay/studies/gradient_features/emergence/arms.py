@@ -10,13 +10,14 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from assay import lab
+from assay.probes.intervals import clopper_pearson
 from assay.training import Seeds
 
 from ..fixed_features.learners import ridge_head
 from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start, wrong
 from ..params import FirstStep, Testing, check_growing
 from ..problem import GaussianMixture, LinearData
-from ..theory import clopper_pearson, cosines, in_cone, mixture_gradient, simplified_gradient
+from ..theory import cosines, in_cone, mixture_gradient, simplified_gradient
 
 WIDTHS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 

@@ -16,6 +16,7 @@ from ..problem import GaussianMixture, Sample, xor_bayes_accuracy
 from .learners import (
     Fitted,
     exact_kernels,
+    feature_kernel_ridge,
     kernel_ridge,
     random_fourier,
     random_relu,
@@ -39,7 +40,7 @@ class Params(FirstStep, Testing):
     kernel_samples: tuple[PositiveInt, ...] = Field((300, 1000, 2000), description="samples of the kernel comparison")
     kernel_dim: int = Field(100, ge=4, description="dimension of the kernel comparison")
     kernel_noise: float = Field(3.0, gt=0, description="noise σ_B of the kernel comparison")
-    both_steps: int = Field(100, ge=10, description="steps of training both layers there")
+    both_steps: int = Field(50, ge=10, description="steps of training both layers there")
 
     @model_validator(mode="after")
     def _xor_grids_grow(self) -> Self:
@@ -54,7 +55,7 @@ part = lab.Part(
     presets={
         "smoke": lab.PartPreset(hard_dims=(25, 36), step_neurons=64, kernel_samples=(200, 400), kernel_dim=36),
         "laptop": lab.PartPreset(fewer={"xor-mild": 4, "xor-tuning": 3}),
-        "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400)),
+        "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400), both_steps=200),
     },
 )
 
@@ -116,6 +117,25 @@ def _compare(params: Params, seeds: Seeds, record: lab.Recorder, problem: Gaussi
     accuracy = 1 - wrong(fitted.outputs, test.labels)
     record(trials=params.test_samples, test_accuracy=accuracy)
     record(below_bayes=xor_bayes_accuracy(problem.dim, problem.deviation) - accuracy)
+    record(penalty=fitted.penalties, at_edge=fitted.edges)
+
+
+@part.arm(
+    "xor-wide",
+    uses=("test_samples", "hard_ratio", "hard_dims", "random_threshold"),
+    chunk=1,
+    tolerance=0.05,
+)
+def xor_wide(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
+    """As many as d² random ReLU features at the smallest dimension, through their inner products."""
+    dim = params.hard_dims[0]
+    problem = GaussianMixture.xor(dim, math.sqrt(dim) / params.hard_ratio)
+    train = problem.sample(seeds, "train", math.ceil(2 * dim**1.5))
+    test = problem.sample(seeds, "test", params.test_samples)
+    typical = math.sqrt(dim * (1 + problem.deviation**2))
+    features = random_relu(seeds, "random features", dim**2, dim, params.random_threshold, typical)
+    fitted = feature_kernel_ridge(features, train, test.inputs)
+    record(trials=params.test_samples, test_accuracy=1 - wrong(fitted.outputs, test.labels))
     record(penalty=fitted.penalties, at_edge=fitted.edges)
 
 

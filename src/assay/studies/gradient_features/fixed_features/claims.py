@@ -70,6 +70,19 @@ def lead_everywhere(m: Measurements[Params]) -> Judgement:
 
 
 @part.claim(
+    "C5w",
+    "On the XOR mixture with noise √d/2.83 and the smallest d tried, d² random ReLU features do better than d^1.5 of "
+    "them.",
+    source="XOR case: it is the number of fixed features that falls short",
+    when=HARD,
+)
+def more_fixed_features(m: Measurements[Params]) -> Judgement:
+    many = m.final("test_accuracy", arm="xor-wide")
+    some = m.final("test_accuracy", arm="xor", dim=m.params.hard_dims[0], method="relu d^1.5")
+    return (many - some).named("accuracy, d² − d^1.5 features").above(0)
+
+
+@part.claim(
     "C5e",
     "On the XOR mixture with noise √d/2.83, the lead of gradient features over d^1.5 random ReLU features does not "
     "shrink with d.",

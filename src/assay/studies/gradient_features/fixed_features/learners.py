@@ -169,6 +169,23 @@ def kernel_ridge(kernels: Sequence[Kernel], train: Sample, test: Tensor, *, regr
     return _stack(found, train)
 
 
+def feature_kernel_ridge(features: Features, train: Sample, test: Tensor) -> Fitted:
+    """A head on more features than samples, by their inner products: ``ridge_head`` but for the centring."""
+    found = []
+    for seed in range(len(train.inputs)):
+
+        def kernel(x: Tensor, z: Tensor, seed: int = seed) -> Tensor:
+            left = features(seed, x.to(train.inputs))
+            right = left if x is z else features(seed, z.to(train.inputs))
+            return (left @ right.T).double() / left.shape[1]
+
+        rows = slice(seed, seed + 1)
+        one = Sample(train.inputs[rows], train.labels[rows], train.components[rows])
+        found.append(kernel_ridge([kernel], one, test[rows]))
+    columns = [(each.outputs, each.penalties, each.scores, each.norms, each.edges) for each in found]
+    return Fitted(*(torch.cat(column) for column in zip(*columns, strict=True)))
+
+
 def outermost(scores: Tensor) -> float:
     """1 where the first or the last score is better than all others: a wider grid might then have had a better one."""
     return float(bool(scores[0] > scores[1:].max() or scores[-1] > scores[:-1].max()))

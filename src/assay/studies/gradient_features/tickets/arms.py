@@ -68,7 +68,6 @@ part = lab.Part(
             parity_race_steps=6,
             ticket_samples=500,
         ),
-        "laptop": lab.PartPreset(fewer={"parity-tickets": 8, "ticket-heads": 8}),
         "paper": lab.PartPreset(race_steps=200, parity_race_steps=1000, head_parity=(100, 9), ticket_samples=20_000),
     },
 )
