@@ -97,7 +97,7 @@ def ridge_head(features: Features, train: Sample, test: Tensor, *, regression: b
     for seed in range(len(train.inputs)):
         phi, y = features(seed, train.inputs[seed]).double(), train.labels[seed].double()
         constant = phi.mean(0)  # products of centred features lose fewer digits
-        phi -= constant
+        phi = phi - constant
         sums = _Moments.of(phi[:cut], y[:cut])
         split = _Ridge(sums)
         tried = torch.stack([split.predict(phi[cut:], split.solve(penalty)) for penalty in PENALTIES])
