@@ -11,6 +11,7 @@ from assay.studies.gradient_features.learners import RELU, symmetric_start
 from assay.studies.gradient_features.problem import GaussianMixture
 from assay.studies.gradient_features.theory import (
     cosines,
+    escaped,
     in_cone,
     log_log_slope,
     loss_slope,
@@ -145,3 +146,15 @@ def test_what_has_no_logarithm_has_no_slope():
     x = torch.tensor([1.0, 2.0, 4.0])
     for y in ([1.0, math.nan, 2.0], [1.0, 0.0, 2.0], [1.0, -1.0, 2.0], [1.0, math.inf, 2.0]):
         assert math.isnan(log_log_slope(x, torch.tensor(y)))
+
+
+def test_gradients_that_leave_the_wider_cone_are_counted():
+    axis = torch.eye(1, 3)
+    exact = torch.tensor([[[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]])
+    assert escaped(exact, exact, axis, 0.1, 1.0).tolist() == [0]
+    near = exact + torch.tensor([0.0, 0.3, 0.0])
+    assert escaped(exact, near, axis, 0.1, 1.0).tolist() == [0]
+    # A gradient of half the deviation that is allowed stays inside, whatever its direction.
+    turned = exact + 0.5 * torch.nn.functional.normalize(torch.tensor([-1.0, 1.0, 1.0]), dim=0)
+    assert escaped(exact, turned, axis, 0.1, 1.0).tolist() == [0]
+    assert in_cone(turned[0], axis, 0.01)[0].item() is False

@@ -130,6 +130,16 @@ def bound(m: Measurements[Params]) -> Judgement:
 
 
 @part.claim(
+    "C1j",
+    "No first gradient in a cone of width γ leaves that of width γ + β/B_G when samples of an XOR mixture replace its "
+    "law.",
+    source="Lemma on empirical gradients: the set of gradient features is included in the sampled one, β the deviation",
+)
+def included(m: Measurements[Params]) -> Judgement:
+    return m.every("escaped", arm="sampled-gradients").named("gradients that leave").at_most(0)
+
+
+@part.claim(
     "C4a",
     "On linear data, large thresholds bring always-active neurons to the true direction as near as sampling allows "
     "(within a factor 3).",
