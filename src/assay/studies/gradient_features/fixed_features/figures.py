@@ -33,7 +33,7 @@ def xor(m: Measurements[Params]) -> alt.LayerChart:
 )
 def xor_kernels(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("test_accuracy", arm="xor-kernels"), "samples", "method")
-    chart: alt.LayerChart = charts.band(frame, x="samples", y="test accuracy", colour="method")
+    chart: alt.LayerChart = charts.band(frame, x="samples", y="test accuracy", colour="method", shaded=False)
     return chart
 
 

@@ -218,8 +218,8 @@ def random_fourier(seeds: Seeds, name: str, width: int, dim: int, scale: float) 
 
 
 def random_tangent(seeds: Seeds, name: str, width: int, dim: int, typical: float) -> Features:
-    """At most ``width`` features of a random two-layer ReLU network's first-order model: each neuron's gradient in
-    its weights, 1{⟨w, x⟩ > 0}·x (dim features), and in its output, max(0, ⟨w, x⟩)."""
+    """At most ``width`` features (or those of one neuron) of a random two-layer ReLU network's first-order model: each
+    neuron's gradient in its weights, 1{⟨w, x⟩ > 0}·x (dim features), and in its output, max(0, ⟨w, x⟩)."""
     neurons = max(1, width // (dim + 1))
     weights = seeds.normal(name, neurons, dim) / typical
 

@@ -30,17 +30,18 @@ def gradients(m: Measurements[Params]) -> pl.DataFrame:
 @part.figure(
     "image-heads",
     caption="Test accuracy on images of heads on gradient features and on as many random ReLU and tangent features, by "
-    "their number. All heads are tuned alike; few tangent features are few neurons.",
+    "their number. All heads are tuned alike; one neuron already has more tangent features than images have pixels.",
     shows=("X13", "X14", "X15"),
 )
 def heads(m: Measurements[Params]) -> alt.HConcatChart:
     frame = charts.summarise(m.rows("test_accuracy", arm="image-heads"), "task", "method", "size")
-    panels = [
-        charts.band(
-            frame.filter(pl.col("task") == task), x="size", y="test accuracy", colour="method", width=250, title=task
+    panels = []
+    for task in TASKS:
+        part_of = frame.filter(pl.col("task") == task)
+        panel = charts.band(
+            part_of, x="size", y="test accuracy", colour="method", width=250, title=task, domain=(0.5, 1)
         )
-        for task in TASKS
-    ]
+        panels.append(panel.encode(x=alt.X("size:Q", scale=alt.Scale(type="log", base=2), title="features")))
     return alt.hconcat(*panels)
 
 
