@@ -73,7 +73,7 @@ part = lab.Part(
             block_samples=5000,
             block_neurons=64,
         ),
-        "laptop": lab.PartPreset(fewer={"blocks": 5}),
+        "laptop": lab.PartPreset(fewer={"parity": 6, "parity-kernels": 6, "blocks": 4}),
         "paper": lab.PartPreset(
             kernel_instances=("50-5", "100-9", "144-9"),
             parity_samples=20_000,

@@ -54,7 +54,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(hard_dims=(25, 36), step_neurons=64, kernel_samples=(200, 400), kernel_dim=36),
-        "laptop": lab.PartPreset(fewer={"xor-mild": 4, "xor-tuning": 3}),
+        "laptop": lab.PartPreset(fewer={"xor-mild": 4, "xor-wide": 5, "xor-kernels": 6, "xor-tuning": 3}),
         "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400), both_steps=200),
     },
 )

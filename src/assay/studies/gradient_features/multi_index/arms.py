@@ -40,7 +40,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(index_dim=12, index_neurons=32, index_ratios=(1.0, 4.0)),
-        "laptop": lab.PartPreset(fewer={"multi-index-kernels": 6}),
+        "laptop": lab.PartPreset(fewer={"multi-index": 6, "multi-index-kernels": 6}),
         "paper": lab.PartPreset(index_dim=100, index_neurons=1000, index_ratios=(0.01, 0.1, 0.5, 1.0, 2.0, 4.0)),
     },
 )

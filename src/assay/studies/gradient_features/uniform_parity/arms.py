@@ -52,6 +52,7 @@ part = lab.Part(
         "smoke": lab.PartPreset(
             parity_sizes=(2,), head_samples=1000, sampled_dims=(11, 15), sample_ratios=(0.1, 1.0), ladder_neurons=32
         ),
+        "laptop": lab.PartPreset(fewer={"exact-parity": 6}),
         "paper": lab.PartPreset(
             arms=("sampled-parity-six",),
             parity_sizes=(2, 4, 6),
