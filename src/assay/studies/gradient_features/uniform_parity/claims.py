@@ -57,6 +57,7 @@ def parity_learned(m: Measurements[Params], *, size: int) -> Judgement:
     source="Uniform parity case; the product of x_A is a function of ⟨w_A, x_A⟩ for every sign vector w_A",
     printed="the gradient feature is the indicator of A, which 2^(1−k) of the neurons see",
     when=FOUR,
+    headline=True,
 )
 def constant_not_needed(m: Measurements[Params]) -> Judgement:
     return m.final("test_accuracy", arm="exact-parity", size=4, network="promised, none constant").above(0.99)
@@ -94,7 +95,6 @@ def fixed_features_fall_short(m: Measurements[Params], *, size: int) -> Judgemen
     "of n·ξ²/d.",
     source="derived: each coordinate of a sampled gradient has variance 1/(2n), and there are d of them",
     when={"dimensions from 31 on": lambda p: p.sampled_dims[0] >= 31},
-    headline=True,
 )
 def collapse(m: Measurements[Params]) -> Judgement:
     return _collapse(m, "sampled-parity", m.params.sampled_dims)
