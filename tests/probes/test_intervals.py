@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from assay.probes.intervals import Interval, mean_interval, median_interval, sign_test, student
+from assay.probes.intervals import Interval, clopper_pearson, mean_interval, median_interval, sign_test, student
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 5, 9, 30, 200, 5000])
@@ -42,6 +42,13 @@ def test_sign_test():
     assert sign_test([]) == 1
     stats = pytest.importorskip("scipy.stats")
     assert sign_test([1.0] * 14 + [-1.0] * 5) == pytest.approx(stats.binomtest(5, 19).pvalue)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (3, 10), (10, 10), (250, 8192)])
+def test_the_exact_interval_of_a_share_is_scipys(successes, trials):
+    stats = pytest.importorskip("scipy.stats")
+    theirs = stats.binomtest(successes, trials).proportion_ci(0.95, method="exact")
+    assert clopper_pearson(successes, trials) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
 
 
 def test_comparing():

@@ -17,6 +17,8 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from assay.probes.intervals import clopper_pearson
+
 Scale = Literal["plain", "share", "ratio"]
 Name = TypeVar("Name")
 
@@ -120,17 +122,6 @@ def student(count: int, confidence: float) -> float:
     from scipy import special  # slow to import, and not every command judges
 
     return float(special.stdtrit(count - 1, 0.5 + confidence / 2))
-
-
-@lru_cache(maxsize=1024)
-def clopper_pearson(successes: float, trials: float, confidence: float) -> tuple[float, float]:
-    """The exact two-sided interval of a share."""
-    from scipy import special
-
-    tail = (1 - confidence) / 2
-    low = float(special.betaincinv(successes, trials - successes + 1, tail)) if successes > 0 else 0.0
-    high = float(special.betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
-    return low, high
 
 
 def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:

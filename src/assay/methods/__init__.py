@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         share_prefill,
     )
     from .gemfilter.cost import cost_model
+    from .gradient_bounds import FeatureConstants, data_assumptions, gradient_bound, gradient_requirements
     from .gradient_ticket import gradient_ticket
     from .granularity import (
         FineToCoarse,
@@ -80,6 +81,7 @@ __all__ = [
     "ContrastiveUpdate",
     "Descent",
     "EraseAndStep",
+    "FeatureConstants",
     "FineToCoarse",
     "FlipReport",
     "FlippedLabels",
@@ -120,12 +122,15 @@ __all__ = [
     "contrastive_regularized_loss",
     "contrastive_width",
     "cost_model",
+    "data_assumptions",
     "error_bound",
     "expected_margin",
     "feature_learning_gain",
     "fine_to_coarse",
     "fomaml",
     "frozen_backbone",
+    "gradient_bound",
+    "gradient_requirements",
     "gradient_ticket",
     "granularity_report",
     "growth_factors",

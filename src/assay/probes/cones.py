@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay._extras import extra
 from assay._reports import Report, altair, chart
 from assay.methods._checks import all_finite, number, one_of, whole
 from assay.methods._precision import full_precision
 
 from .directions import cosines, unit_rows
+from .intervals import clopper_pearson
 
 
 def check_width(gamma: float) -> None:
@@ -40,11 +40,7 @@ class ConeShare(Report):
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Clopper and Pearson's exact interval, for vectors that were drawn independently."""
         number("level", level, above=0, below=1)
-        with extra("lab", "an exact interval"):
-            from scipy.stats import binomtest
-
-        found = binomtest(self.inside, self.rows).proportion_ci(level, method="exact")
-        return float(found.low), float(found.high)
+        return clopper_pearson(self.inside, self.rows, level)
 
     def headline(self) -> str:
         return f"{self.inside} of {self.rows} vectors lie in the cone of width {self.gamma:g} ({self.share:.3f})"

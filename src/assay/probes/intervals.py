@@ -1,13 +1,15 @@
-"""Intervals for numbers that come from several seeds or prompts, without SciPy."""
+"""Intervals for numbers that come from several seeds or prompts; all but that of a share without SciPy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
+
+from assay._extras import extra
 
 CONFIDENCE = 0.95
 
@@ -68,6 +70,18 @@ def sign_test(values: Iterable[float]) -> float:
         return math.nan
     n, rarer = len(found), min(sum(value > 0 for value in found), sum(value < 0 for value in found))
     return min(1.0, 2 * sum(math.comb(n, k) for k in range(rarer + 1)) / 2**n) if n else 1.0
+
+
+@lru_cache(maxsize=1024)
+def clopper_pearson(successes: float, trials: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The exact two-sided interval of a share."""
+    with extra("lab", "an exact interval"):
+        from scipy import special  # slow to import, and few callers ask
+
+    tail = (1 - confidence) / 2
+    low = float(special.betaincinv(successes, trials - successes + 1, tail)) if successes > 0 else 0.0
+    high = float(special.betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
+    return low, high
 
 
 @cache

@@ -21,6 +21,10 @@ from assay.studies.gradient_features.study import study
         ({"index_ratios": "2,1"}, "index_ratios needs values that grow"),
         ({"head_widths": "64,8"}, "head_widths needs values that grow"),
         ({"sample_ratios": "-1,1"}, "greater than 0"),
+        ({"six_dims": "30"}, "odd and above its size"),
+        ({"parity_race": "30,4,64"}, "odd"),
+        ({"head_parity": "5,7"}, "do not fit"),
+        ({"image_pair": "3,3"}, "two different classes"),
     ],
 )
 def test_bad_parameters_get_one_sentence(overrides, words):

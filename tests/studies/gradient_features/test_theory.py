@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from assay.studies.gradient_features.learners import RELU, symmetric_start
 from assay.studies.gradient_features.problem import GaussianMixture
 from assay.studies.gradient_features.theory import (
-    clopper_pearson,
     cosines,
+    escaped,
     in_cone,
     log_log_slope,
     loss_slope,
@@ -109,13 +109,6 @@ def test_cones_have_two_sides_grow_with_their_width_and_exclude_zero():
             in_cone(vectors, axis, width)
 
 
-def test_clopper_pearson_has_known_values():
-    assert clopper_pearson(0, 10) == pytest.approx((0.0, 0.3085), abs=1e-4)
-    assert clopper_pearson(10, 10) == pytest.approx((0.6915, 1.0), abs=1e-4)
-    low, high = clopper_pearson(5, 10)
-    assert low == pytest.approx(1 - high)
-
-
 @pytest.mark.parametrize("tails", [1.0, 1.5, 2.0])
 def test_the_safe_bound_covers_the_oracles_loss(tails):
     """With means of norm 4t the hinge loss of the oracle lies below the bound, up to four standard errors."""
@@ -153,3 +146,15 @@ def test_what_has_no_logarithm_has_no_slope():
     x = torch.tensor([1.0, 2.0, 4.0])
     for y in ([1.0, math.nan, 2.0], [1.0, 0.0, 2.0], [1.0, -1.0, 2.0], [1.0, math.inf, 2.0]):
         assert math.isnan(log_log_slope(x, torch.tensor(y)))
+
+
+def test_gradients_that_leave_the_wider_cone_are_counted():
+    axis = torch.eye(1, 3)
+    exact = torch.tensor([[[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]])
+    assert escaped(exact, exact, axis, 0.1, 1.0).tolist() == [0]
+    near = exact + torch.tensor([0.0, 0.3, 0.0])
+    assert escaped(exact, near, axis, 0.1, 1.0).tolist() == [0]
+    # A gradient of half the deviation that is allowed stays inside, whatever its direction.
+    turned = exact + 0.5 * torch.nn.functional.normalize(torch.tensor([-1.0, 1.0, 1.0]), dim=0)
+    assert escaped(exact, turned, axis, 0.1, 1.0).tolist() == [0]
+    assert in_cone(turned[0], axis, 0.01)[0].item() is False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from assay.methods.gradient_bounds import Assumption
 from assay.training.seeds import Seeds
 
 
@@ -25,20 +26,6 @@ class Sample:
         """The samples from ``start`` to ``stop`` of every seed."""
         rows = slice(start, stop)
         return Sample(self.inputs[:, rows], self.labels[:, rows], self.components[:, rows])
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """One line of an assumption report: the quantity, and the range in which the theory wants it."""
-
-    name: str
-    value: float
-    low: float = -math.inf
-    high: float = math.inf
-
-    @property
-    def met(self) -> bool:
-        return self.low <= self.value <= self.high
 
 
 @dataclass(frozen=True)

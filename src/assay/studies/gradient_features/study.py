@@ -11,6 +11,7 @@ from .descent import arms as descent
 from .emergence import arms as emergence
 from .existence import arms as existence
 from .fixed_features import arms as fixed_features
+from .images import arms as images
 from .mixtures import arms as mixtures
 from .multi_index import arms as multi_index
 from .order import arms as order
@@ -20,6 +21,7 @@ from .uniform_parity import arms as uniform_parity
 
 # From the last part to the first: fields are listed from the last base on.
 class Params(
+    images.Params,
     order.Params,
     tickets.Params,
     descent.Params,
@@ -51,10 +53,11 @@ study = lab.Study(
         descent.part,
         tickets.part,
         order.part,
+        images.part,
     ),
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s", test_samples=1000),
         "laptop": lab.Preset(seeds=8, cost="6 min"),
-        "paper": lab.Preset(seeds=8, cost="1 h on a GPU", test_samples=20_000),
+        "paper": lab.Preset(seeds=8, cost="75 min on a GPU, estimated", test_samples=20_000),
     },
 )

@@ -54,14 +54,16 @@ def in_cone(vectors: Tensor, directions: Tensor, width: float, floor: float = 0.
     return inside & strong
 
 
-def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a share."""
-    from scipy.stats import beta
-
-    tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
-    return low, high
+def escaped(exact: Tensor, sampled: Tensor, directions: Tensor, width: float, floor: float) -> Tensor:
+    """How many exact gradients of each seed lie in a cone of width γ above the floor B_G while the sampled ones leave
+    that of width γ + β/B_G above B_G − β, where β is the seed's largest ‖G̃ − G‖: (seeds,)."""
+    counts = []
+    for true, found in zip(exact, sampled, strict=True):
+        beta = float((found - true).norm(dim=-1).max())
+        wider = min(width + beta / floor, 1 - 1e-6)
+        left = in_cone(true, directions, width, floor) & ~in_cone(found, directions, wider, floor - beta)
+        counts.append(left.any(-1).sum())
+    return torch.stack(counts).double()
 
 
 def log_log_slope(x: Tensor, y: Tensor) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.studies.gradient_features.existence.theory import Requirements, components_of, construct, opt_upper_bound
+from assay.studies.gradient_features.existence.theory import components_of, construct, opt_upper_bound
 from assay.studies.gradient_features.problem import GaussianMixture
 
 
@@ -60,17 +60,3 @@ def test_components_keep_antipodal_directions_apart():
     directions, labels = components_of(GaussianMixture.xor(5, 1.0))
     assert directions.shape == (4, 5)
     assert labels.tolist() == [1, 1, -1, -1]
-
-
-def test_requirements_are_astronomical_and_scale_as_stated():
-    def ask(**changes):
-        settings = dict(share=0.5, floor=1.0, terms=2, outputs=(2.0, 2.8), knots=0.01, inputs=(10.0, 100.0, 12.0))
-        return Requirements.of(**{**settings, "error": 0.1, **changes})
-
-    plain = ask()
-    assert plain.neurons > 1e5
-    assert plain.samples > 1e25
-    assert ask(error=0.05).neurons / plain.neurons == pytest.approx(16, rel=0.05)
-    assert ask(share=0.25).neurons / plain.neurons == pytest.approx(2, rel=0.05)
-    assert ask(terms=8).threshold == pytest.approx(plain.threshold / 2)  # √(r·B_a1) under the fraction, not √r·B_a1
-    assert ask(outputs=(8.0, 2.8)).threshold == pytest.approx(plain.threshold / 2)

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import torch
 
 from assay.studies.gradient_features.learners import RELU, sampled_gradients, stepped, symmetric_start
 from assay.studies.gradient_features.problem import GaussianMixture
 from assay.studies.gradient_features.theory import cosines
 from assay.studies.gradient_features.tickets.learners import (
+    Choice,
+    chosen_network,
     discovered,
     keep,
     nearest,
@@ -13,6 +17,7 @@ from assay.studies.gradient_features.tickets.learners import (
     random_choice,
     rescaled,
     sensitivity,
+    spread_over_switches,
 )
 from assay.training import Seeds
 
@@ -65,6 +70,28 @@ def test_sensitivity_is_the_gradient_in_the_outputs():
     outputs = (hidden @ output.unsqueeze(-1)).squeeze(-1)
     (1 - SAMPLE.labels * outputs).clamp(min=0).mean(1).sum().backward()
     assert torch.allclose(sensitivity(NET, SAMPLE), output.grad.abs(), atol=1e-5)
+
+
+def test_every_choice_has_the_size_of_the_ticket_and_the_neurons_it_says():
+    sizes = {}
+    for who in get_args(Choice):
+        sizes[who] = chosen_network(SEEDS, who, START, NET, SAMPLE, PROBLEM.features, 8).output.shape[1]
+    assert sizes.pop("full") == 96
+    assert set(sizes.values()) == {8}
+    ticket, at_start = (
+        chosen_network(SEEDS, who, START, NET, SAMPLE, PROBLEM.features, 8) for who in ("ticket", "init")
+    )
+    chosen = nearest(NET, PROBLEM.features, 2)
+    assert torch.equal(ticket.weights[1], NET.weights[1, chosen[1]])
+    assert torch.equal(at_start.weights[1], START.weights[1, chosen[1]])
+    assert not bool(at_start.output.any())
+
+
+def test_a_spread_ticket_takes_every_second_switch():
+    weights = torch.eye(1, 3).repeat(6, 1).unsqueeze(0)
+    net = type(NET)(weights, torch.tensor([[5.0, 1.0, 3.0, 2.0, 6.0, 4.0]]), torch.zeros(1, 6))
+    candidates = torch.tensor([[0, 1, 2, 3, 4, 5]])
+    assert net.biases[0, spread_over_switches(net, candidates, 3)[0]].tolist() == [1.0, 3.0, 5.0]
 
 
 def test_each_seed_takes_its_own_best_rate_and_a_hopeless_one_counts_with_the_last_step():

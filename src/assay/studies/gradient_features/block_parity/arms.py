@@ -14,7 +14,14 @@ from torch import Tensor
 from assay import lab
 from assay.training import Seeds, TwoLayer
 
-from ..fixed_features.learners import exact_kernels, kernel_ridge, random_fourier, random_relu, ridge_head
+from ..fixed_features.learners import (
+    exact_kernels,
+    kernel_ridge,
+    random_fourier,
+    random_relu,
+    random_tangent,
+    ridge_head,
+)
 from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start, wrong
 from ..params import FirstStep, Testing
 from ..problem import Sample
@@ -32,7 +39,7 @@ INSTANCES = {
     "144-9": (144, 9, 0.5),
 }
 Instance = Literal["50-5", "60-9", "100-9", "80-5", "112-7", "144-9"]
-FEATURES = ("gradient", "gradient, equal outputs", "relu", "fourier")
+FEATURES = ("gradient", "gradient, equal outputs", "relu", "fourier", "tangent")
 KERNELS = ("rbf", "ntk")
 KERNEL_SAMPLES = 2500
 
@@ -43,9 +50,7 @@ class Params(FirstStep, Testing):
     )
     parity_samples: int = Field(8000, ge=200, description="samples of one-block parities")
     parity_neurons: int = Field(128, ge=8, description="neurons m on one-block parities")
-    kernel_instances: tuple[Instance, ...] = Field(
-        ("50-5", "100-9"), min_length=1, description="instances for exact kernels"
-    )
+    kernel_instances: tuple[Instance, ...] = Field(("100-9",), min_length=1, description="instances for exact kernels")
     block_samples: int = Field(100_000, ge=1000, description="samples of three-block parities")
     block_neurons: int = Field(256, ge=8, description="neurons m on three-block parities")
 
@@ -68,8 +73,14 @@ part = lab.Part(
             block_samples=5000,
             block_neurons=64,
         ),
-        "laptop": lab.PartPreset(fewer={"parity": 6, "parity-kernels": 3, "block-gradients": 5, "blocks": 4}),
-        "paper": lab.PartPreset(parity_samples=20_000, parity_neurons=256, block_samples=200_000, block_neurons=512),
+        "laptop": lab.PartPreset(fewer={"parity": 6, "parity-kernels": 6, "blocks": 4}),
+        "paper": lab.PartPreset(
+            kernel_instances=("50-5", "100-9", "144-9"),
+            parity_samples=20_000,
+            parity_neurons=256,
+            block_samples=200_000,
+            block_neurons=512,
+        ),
     },
 )
 
@@ -113,6 +124,8 @@ def parity(params: Params, seeds: Seeds, record: lab.Recorder, *, instance: str,
         features = hidden_layer(net)
     elif method == "relu":
         features = random_relu(seeds, "random features", width, problem.dim, 0.0, math.sqrt(problem.dim))
+    elif method == "tangent":
+        features = random_tangent(seeds, "random features", width, problem.dim, math.sqrt(problem.dim))
     elif method == "fourier":
         features = random_fourier(seeds, "random features", width, problem.dim, math.sqrt(problem.dim))
     else:
@@ -121,6 +134,7 @@ def parity(params: Params, seeds: Seeds, record: lab.Recorder, *, instance: str,
     n = params.test_samples
     record(trials=n, test_accuracy=1 - wrong(fitted.outputs[:, :n], test.labels))
     record(trials=n, uniform_accuracy=1 - wrong(fitted.outputs[:, n:], uniform.labels))
+    record(penalty=fitted.penalties, at_edge=fitted.edges)
     if method == "fourier":  # features in [−1, 1], as the bound wants them
         loss = (1 - test.labels * fitted.outputs[:, :n]).clamp(min=0).mean(1)
         bound = [theory.fixed_feature_bound(width + 1, norm, problem.size) for norm in fitted.norms.tolist()]
@@ -142,7 +156,7 @@ def parity_kernels(params: Params, seeds: Seeds, record: lab.Recorder, *, instan
     kernels = exact_kernels(problem.dim, problem.spread)[method]
     fitted = kernel_ridge(kernels, train, uniform.inputs)
     record(trials=params.test_samples, uniform_accuracy=1 - wrong(fitted.outputs, uniform.labels))
-    record(penalty=fitted.penalties)
+    record(penalty=fitted.penalties, at_edge=fitted.edges)
 
 
 CASES = {

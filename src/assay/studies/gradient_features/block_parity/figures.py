@@ -9,7 +9,7 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from . import theory
-from .arms import INSTANCES, KERNELS, Params, part
+from .arms import FEATURES, INSTANCES, KERNELS, Params, part
 
 
 @part.table(
@@ -26,7 +26,7 @@ def parity(m: Measurements[Params]) -> pl.DataFrame:
             "p_o": INSTANCES[name][2],
             "majority rule": round(theory.majority_accuracy(INSTANCES[name][1]), 3),
         }
-        for method in ("gradient", "gradient, equal outputs", "relu", "fourier"):
+        for method in FEATURES:
             row[method] = charts.plus_minus(m.final("uniform_accuracy", arm="parity", instance=name, method=method))
         for method in KERNELS:
             where = {"arm": "parity-kernels", "instance": name, "method": method}

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from assay.methods.gradient_bounds import Assumption
 from assay.training.seeds import Seeds
 
-from ..problem import Assumption, Sample
+from ..problem import Sample
 
 
 @dataclass(frozen=True, eq=False)

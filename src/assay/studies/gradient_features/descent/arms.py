@@ -38,7 +38,6 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(frozen_samples=300, frozen_neurons=12, frozen_steps=100, drift_steps=10),
-        "laptop": lab.PartPreset(fewer={"frozen": 4, "drift": 4}),
     },
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 
 from assay.lab import Judgement, Measurements
@@ -82,10 +84,11 @@ def loss_change(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N12",
-    "At the largest rate the first layer does move: some neuron of a network on four XOR axes drifts by over a tenth "
+    "At the largest rate the first layer does move: on four XOR axes the neuron that drifts most moves by over a tenth "
     "of its norm.",
-    source="control: the drift that is bounded can be seen",
+    source="control: the drift that is bounded can be seen; by its logarithm, as the recursion grows by factors",
     when={"a rate of 0.1": lambda p: p.drift_rates[-1] >= 0.1, "50 steps": lambda p: p.drift_steps >= 50},
 )
 def does_move(m: Measurements[Params]) -> Judgement:
-    return m.final("drift", arm="drift", rate=m.params.drift_rates[-1]).above(0.1)
+    rows = m.rows("drift", arm="drift", rate=m.params.drift_rates[-1])
+    return m.per_seed(rows, lambda part: math.log10(part["value"].item()), "log10 of the largest drift").above(-1)

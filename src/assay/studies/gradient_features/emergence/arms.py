@@ -10,13 +10,14 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from assay import lab
+from assay.probes.intervals import clopper_pearson
 from assay.training import Seeds
 
 from ..fixed_features.learners import ridge_head
 from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start, wrong
 from ..params import FirstStep, Testing, check_growing
 from ..problem import GaussianMixture, LinearData
-from ..theory import clopper_pearson, cosines, in_cone, mixture_gradient, simplified_gradient
+from ..theory import cosines, escaped, in_cone, mixture_gradient, simplified_gradient
 
 WIDTHS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 
@@ -138,6 +139,9 @@ def sampled_against_exact(params: Params, seeds: Seeds, record: lab.Recorder, *,
     deviation = (sampled - exact).norm(dim=-1).amax(1)
     second = math.sqrt(float((problem.means.square().sum(1) * problem.weights).sum()) + problem.deviation**2 * dim)
     record(deviation=deviation, over_bound=deviation / (second * samples ** (-1 / 3)))
+    # Sure neurons have ‖G‖ of about p_B‖μ‖; four fifths of it are the floor, as in the XOR case.
+    floor = 0.8 * float(problem.weights.min()) * math.sqrt(dim)
+    record(escaped=escaped(exact, sampled, problem.features.to(exact), params.cone, floor))
 
 
 @part.arm("linear", over={"threshold_ratio": [0.0, 0.5, 1.0, 2.0, 4.0, 8.0]}, chunk=4)

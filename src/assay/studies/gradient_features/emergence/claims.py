@@ -47,7 +47,8 @@ def median_turns(m: Measurements[Params]) -> Judgement:
     "C1c",
     "On the XOR mixture the part of exact first gradients outside the span of the features shrinks like d^(−1/2) "
     "(slope within 0.1).",
-    source="The cone's width is σ_B/√d in the XOR case",
+    source="derived: G has σ·|Σ_j p_j y_j φ(α_j)| = O(1) outside the span and the order of ‖μ‖ = √d within",
+    printed="a cone of width σ_B/√d, which allows a part outside of order d^(−1/4)",
     when={"three dimensions or more in the grid": lambda p: len(p.xor_dims) > 2},
 )
 def outside_shrinks(m: Measurements[Params]) -> Judgement:
@@ -129,6 +130,16 @@ def bound(m: Measurements[Params]) -> Judgement:
 
 
 @part.claim(
+    "C1j",
+    "No first gradient in a cone of width γ leaves that of width γ + β/B_G when samples of an XOR mixture replace its "
+    "law.",
+    source="Lemma on empirical gradients: the set of gradient features is included in the sampled one, β the deviation",
+)
+def included(m: Measurements[Params]) -> Judgement:
+    return m.every("escaped", arm="sampled-gradients").named("gradients that leave").at_most(0)
+
+
+@part.claim(
     "C4a",
     "On linear data, large thresholds bring always-active neurons to the true direction as near as sampling allows "
     "(within a factor 3).",
@@ -175,7 +186,7 @@ def linear_cosine(m: Measurements[Params]) -> Judgement:
 @part.claim(
     "N2",
     "On linear data, neurons with a positive threshold of 8 typical projections see no input and get no gradient.",
-    source="control: what makes negative thresholds always active makes positive ones dead",
+    source="control; derived: inputs are within 1.3 typical norms, so ⟨w, x⟩ would need 6 deviations: 1e-9 per pair",
 )
 def linear_dead(m: Measurements[Params]) -> Judgement:
     return m.every("dead_positive", arm="linear", threshold_ratio=8.0).named("share of dead neurons").at_least(1)

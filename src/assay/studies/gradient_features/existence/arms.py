@@ -40,7 +40,6 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(head_dim=64, head_widths=(256, 512, 1024), program_samples=60),
-        "laptop": lab.PartPreset(fewer={"trade-off": 4}),
         "paper": lab.PartPreset(head_widths=(256, 1024, 4096, 16384, 65536)),
     },
 )

@@ -6,9 +6,9 @@ import altair as alt
 import polars as pl
 
 from assay.lab import Measurements, charts
+from assay.methods.gradient_bounds import FeatureConstants, gradient_requirements
 
 from .arms import WIDTHS, Params, part
-from .theory import Requirements
 
 
 @part.figure(
@@ -52,15 +52,17 @@ def trade_off(m: Measurements[Params]) -> alt.LayerChart:
 )
 def requirements(m: Measurements[Params]) -> pl.DataFrame:
     # Linear case: r = 2, margin 1/2, ρ = 1, p = 1/2, B_b = 1/B_x1².
-    found = Requirements.of(
+    constants = FeatureConstants(
         share=0.5,
         floor=1.0,
+        gamma=0.01,
         terms=2,
-        outputs=(2.0, 2 * 2**0.5),
-        knots=0.01,
-        inputs=(10.0, 100.0, 12.0),
-        error=0.1,
+        largest_output=2.0,
+        output_norm=2 * 2**0.5,
+        largest_knot=0.01,
+        mean_norm=10.0,
+        second_moment=100.0,
+        largest_norm=12.0,
     )
-    values = {"threshold b̃": found.threshold, "neurons m": found.neurons, "samples n": found.samples}
-    values |= {"rate η": found.rate, "steps T": found.steps}
-    return pl.DataFrame({"quantity": list(values), "asked for": [f"{value:.2g}" for value in values.values()]})
+    rows = gradient_requirements(constants, error=0.1, dim=100).table()
+    return pl.DataFrame([row | {"asked for": f"{row['asked for']:.2g}"} for row in rows])

@@ -1,4 +1,4 @@
-"""The constructed head, its explicit error bound, upper bounds on OPT, and the size of the proven hyper-parameters."""
+"""The constructed head, its explicit error bound, and upper bounds on OPT."""
 
 from __future__ import annotations
 
@@ -79,41 +79,3 @@ def components_of(mixture: GaussianMixture) -> tuple[Tensor, Tensor]:
     """Directions and labels of all components, antipodal ones apart."""
     unit: Tensor = mixture.means / mixture.means.norm(dim=1, keepdim=True)
     return unit, mixture.component_labels
-
-
-@dataclass(frozen=True)
-class Requirements:
-    """What the main theorem asks for, with all hidden constants set to 1: for scaling, never as settings."""
-
-    threshold: float  # b̃
-    neurons: float  # m
-    samples: float  # n
-    rate: float  # η
-    steps: float  # T
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        share: float,  # p
-        floor: float,  # B_G
-        terms: int,  # r
-        outputs: tuple[float, float],  # B_a1, B_a2
-        knots: float,  # B_b
-        inputs: tuple[float, float, float],  # B_x1, B_x2, B_x
-        error: float,  # ε
-        failure: float = 0.1,  # δ
-        slope: float = 1.0,  # |ℓ'(0)|
-    ) -> Requirements:
-        (a1, a2), (x1, x2, x) = outputs, inputs
-        threshold = floor**0.25 * a2 * knots**0.75 / math.sqrt(terms * a1)
-        m = (terms * a1 * x1 * math.sqrt(knots / floor)) ** 4 / (share * error**4)
-        m += failure**-0.5 + math.log(terms / failure) ** 2 / share
-        mp = m * share
-        pull = math.sqrt(terms) * a2 * knots * x1 / mp**0.25 + m * threshold
-        push = math.sqrt(math.log(m)) * x1 * mp**0.25 / math.sqrt(knots * floor) + 1
-        rate = error / (pull * push)
-        steps = 1 / (rate * x1 * mp**0.25)
-        first = m * x * a2**2 * math.sqrt(knots) * math.sqrt(mp) * math.log(m) / (error * terms * a1 * math.sqrt(floor))
-        second = x / math.sqrt(x2) + math.log(steps * m / (share * failure)) + (1 + 1 / floor) * math.sqrt(x2) / slope
-        return cls(threshold, m, first**3 + second**3, rate, steps)

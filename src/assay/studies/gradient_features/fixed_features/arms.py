@@ -8,16 +8,27 @@ from typing import Self
 from pydantic import Field, PositiveInt, model_validator
 
 from assay import lab
-from assay.training import Seeds
+from assay.training import Seeds, TwoLayer
 
 from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start, wrong
 from ..params import FirstStep, Testing, check_growing
 from ..problem import GaussianMixture, Sample, xor_bayes_accuracy
-from .learners import Fitted, exact_kernels, kernel_ridge, random_fourier, random_relu, ridge_head
+from .learners import (
+    Fitted,
+    exact_kernels,
+    feature_kernel_ridge,
+    kernel_ridge,
+    random_fourier,
+    random_relu,
+    random_tangent,
+    ridge_head,
+    train_both_layers,
+)
 
-METHODS = ("gradient", "relu 2d", "relu d^1.5", "fourier d^1.5")
+METHODS = ("gradient", "relu 2d", "relu d^1.5", "fourier d^1.5", "tangent d^1.5")
 KERNELS = ("quadratic", "cubic", "rbf", "ntk")
 THRESHOLDS = (0.0, 0.5, 1.0)
+BOTH_RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
 TUNING_SEED = 1_000_000  # tuning seeds lie where no run reaches
 
 
@@ -29,6 +40,7 @@ class Params(FirstStep, Testing):
     kernel_samples: tuple[PositiveInt, ...] = Field((300, 1000, 2000), description="samples of the kernel comparison")
     kernel_dim: int = Field(100, ge=4, description="dimension of the kernel comparison")
     kernel_noise: float = Field(3.0, gt=0, description="noise σ_B of the kernel comparison")
+    both_steps: int = Field(50, ge=10, description="steps of training both layers there")
 
     @model_validator(mode="after")
     def _xor_grids_grow(self) -> Self:
@@ -42,29 +54,33 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(hard_dims=(25, 36), step_neurons=64, kernel_samples=(200, 400), kernel_dim=36),
-        "laptop": lab.PartPreset(fewer={"xor-mild": 4, "xor-kernels": 5, "xor-tuning": 3}),
-        "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400)),
+        "laptop": lab.PartPreset(fewer={"xor-mild": 4, "xor-wide": 5, "xor-kernels": 6, "xor-tuning": 3}),
+        "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400), both_steps=200),
     },
 )
 
 
-def gradient_head(seeds: Seeds, train: Sample, test: Sample, *, neurons: int, threshold: float, knot: float) -> Fitted:
-    """Algorithm B with a convex head: one gradient step on the training samples, then a ridge head on the same."""
+def stepped_network(seeds: Seeds, train: Sample, *, neurons: int, threshold: float, knot: float) -> TwoLayer:
+    """One gradient step on the training samples."""
     start = symmetric_start(seeds, neurons, train.inputs.shape[-1], threshold)
-    net = stepped(start, sampled_gradients(start, train), knot)
-    return ridge_head(hidden_layer(net), train, test.inputs)
+    return stepped(start, sampled_gradients(start, train), knot)
 
 
 def _fit(params: Params, seeds: Seeds, problem: GaussianMixture, train: Sample, test: Sample, method: str) -> Fitted:
     dim, root = problem.dim, math.sqrt(problem.dim)
     typical = root * math.sqrt(1 + problem.deviation**2)
-    if method == "gradient":
+    if method in ("gradient", "both layers"):
         threshold = params.threshold * problem.deviation * root
-        return gradient_head(seeds, train, test, neurons=params.step_neurons, threshold=threshold, knot=root / 2)
+        net = stepped_network(seeds, train, neurons=params.step_neurons, threshold=threshold, knot=root / 2)
+        if method == "gradient":
+            return ridge_head(hidden_layer(net), train, test.inputs)
+        return train_both_layers(seeds, net, train, test.inputs, rates=BOTH_RATES, steps=params.both_steps)
     kind, _, size = method.partition(" ")
     width = 2 * dim if size == "2d" else int(dim**1.5)
     if kind == "relu":
         features = random_relu(seeds, "random features", width, dim, params.random_threshold, typical)
+    elif kind == "tangent":
+        features = random_tangent(seeds, "random features", width, dim, typical)
     else:
         features = random_fourier(seeds, "random features", width, dim, typical)
     return ridge_head(features, train, test.inputs)
@@ -100,28 +116,48 @@ def _compare(params: Params, seeds: Seeds, record: lab.Recorder, problem: Gaussi
     fitted = _fit(params, seeds, problem, train, test, method)
     accuracy = 1 - wrong(fitted.outputs, test.labels)
     record(trials=params.test_samples, test_accuracy=accuracy)
-    record(below_bayes=xor_bayes_accuracy(problem.dim, problem.deviation) - accuracy, penalty=fitted.penalties)
+    record(below_bayes=xor_bayes_accuracy(problem.dim, problem.deviation) - accuracy)
+    record(penalty=fitted.penalties, at_edge=fitted.edges)
+
+
+@part.arm(
+    "xor-wide",
+    uses=("test_samples", "hard_ratio", "hard_dims", "random_threshold"),
+    chunk=1,
+    tolerance=0.05,
+)
+def xor_wide(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
+    """As many as d² random ReLU features at the smallest dimension, through their inner products."""
+    dim = params.hard_dims[0]
+    problem = GaussianMixture.xor(dim, math.sqrt(dim) / params.hard_ratio)
+    train = problem.sample(seeds, "train", math.ceil(2 * dim**1.5))
+    test = problem.sample(seeds, "test", params.test_samples)
+    typical = math.sqrt(dim * (1 + problem.deviation**2))
+    features = random_relu(seeds, "random features", dim**2, dim, params.random_threshold, typical)
+    fitted = feature_kernel_ridge(features, train, test.inputs)
+    record(trials=params.test_samples, test_accuracy=1 - wrong(fitted.outputs, test.labels))
+    record(penalty=fitted.penalties, at_edge=fitted.edges)
 
 
 @part.arm(
     "xor-kernels",
-    over={"samples": lambda p: p.kernel_samples, "method": ("gradient", *KERNELS)},
-    uses=("threshold", "test_samples", "step_neurons", "kernel_dim", "kernel_noise", "random_threshold"),
+    over={"samples": lambda p: p.kernel_samples, "method": ("gradient", "both layers", *KERNELS)},
+    uses=("threshold", "test_samples", "step_neurons", "kernel_dim", "kernel_noise", "random_threshold", "both_steps"),
     chunk=1,
     tolerance=0.05,
 )
 def xor_kernels(params: Params, seeds: Seeds, record: lab.Recorder, *, samples: int, method: str) -> None:
-    """Exact kernels, tuned, beside the features of one gradient step, over the number of samples."""
+    """Exact kernels, tuned, beside a head after one gradient step (B) and both layers after it (A), by samples."""
     problem = GaussianMixture.xor(params.kernel_dim, params.kernel_noise)
     train = problem.sample(seeds, "train", samples)
     test = problem.sample(seeds, "test", params.test_samples)
-    if method == "gradient":
+    if method not in KERNELS:
         fitted = _fit(params, seeds, problem, train, test, method)
     else:
         typical = math.sqrt(problem.dim * (1 + problem.deviation**2))
         fitted = kernel_ridge(exact_kernels(problem.dim, typical)[method], train, test.inputs)
     record(trials=params.test_samples, test_accuracy=1 - wrong(fitted.outputs, test.labels))
-    record(penalty=fitted.penalties)
+    record(penalty=fitted.penalties, at_edge=fitted.edges)
 
 
 @part.arm(

@@ -14,7 +14,7 @@ from .arms import METHODS, Params, part
 @part.figure(
     "xor",
     caption="XOR mixture with noise √d/2.83: test accuracy of heads on gradient features and on fixed ones.",
-    shows=("C5a", "C5s", "C5t", "C5b", "C5c", "C5d", "C5e"),
+    shows=("C5a", "C5s", "C5t", "C5b", "C5c", "C5d", "C5v", "C5e"),
 )
 def xor(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("test_accuracy", arm="xor"), "dim", "method")
@@ -27,13 +27,34 @@ def xor(m: Measurements[Params]) -> alt.LayerChart:
 
 @part.figure(
     "xor-kernels",
-    caption="XOR mixture, 100 dimensions and noise 3: exact kernels, tuned, beside gradient features over the samples.",
-    shows=("C5f", "X2"),
+    caption="XOR mixture, 100 dimensions and noise 3: exact kernels, tuned, beside a head on gradient features "
+    "and training of both layers, over the samples.",
+    shows=("C5f", "C3k", "X2"),
 )
 def xor_kernels(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("test_accuracy", arm="xor-kernels"), "samples", "method")
-    chart: alt.LayerChart = charts.band(frame, x="samples", y="test accuracy", colour="method")
+    chart: alt.LayerChart = charts.band(frame, x="samples", y="test accuracy", colour="method", shaded=False)
     return chart
+
+
+@part.table(
+    "xor-counts",
+    caption="XOR mixture with noise √d/2.83 at the smallest dimension: accuracy by the number of features.",
+    shows=("C5t", "C5w"),
+)
+def xor_counts(m: Measurements[Params]) -> pl.DataFrame:
+    dim = m.params.hard_dims[0]
+    counts = {"gradient": 4 * m.params.step_neurons, "relu 2d": 2 * dim, "relu d^1.5": int(dim**1.5)}
+    rows = [
+        {
+            "features": name,
+            "number": count,
+            "accuracy": charts.plus_minus(m.final("test_accuracy", arm="xor", dim=dim, method=name)),
+        }
+        for name, count in counts.items()
+    ]
+    wide = charts.plus_minus(m.final("test_accuracy", arm="xor-wide"))
+    return pl.DataFrame([*rows, {"features": "relu d^2", "number": dim**2, "accuracy": wide}])
 
 
 @part.table(

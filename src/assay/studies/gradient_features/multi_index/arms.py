@@ -40,8 +40,8 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(index_dim=12, index_neurons=32, index_ratios=(1.0, 4.0)),
-        "laptop": lab.PartPreset(fewer={"multi-index-kernels": 4}),
-        "paper": lab.PartPreset(index_dim=100, index_neurons=1000),
+        "laptop": lab.PartPreset(fewer={"multi-index": 6, "multi-index-kernels": 6}),
+        "paper": lab.PartPreset(index_dim=100, index_neurons=1000, index_ratios=(0.01, 0.1, 0.5, 1.0, 2.0, 4.0)),
     },
 )
 
@@ -88,3 +88,4 @@ def multi_index_kernels(params: Params, seeds: Seeds, record: lab.Recorder, *, m
     kernels = exact_kernels(problem.dim, math.sqrt(problem.dim))[method]
     fitted = kernel_ridge(kernels, residual, test.inputs, regression=True)
     record(error=(fitted.outputs + linear(test.inputs) - test.labels).square().mean(1), penalty=fitted.penalties)
+    record(at_edge=fitted.edges)

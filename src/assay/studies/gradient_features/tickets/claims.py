@@ -4,13 +4,37 @@ from __future__ import annotations
 
 from assay.lab import Judgement, Measurements, combine
 
-from .arms import AT_START, Params, part
+from .arms import AT_START, SIZES, Params, part
 
-SIZES = {
+ALL = SIZES[-1]
+RACE = {
     "200 dimensions, noise 3, 512 neurons": lambda p: (
         (p.ticket_dim, p.ticket_noise, p.ticket_neurons) == (200, 3.0, 128)
     )
 }
+HEADS = {"512 neurons, heads on 4,000 samples": lambda p: p.ticket_neurons >= 128 and p.ticket_samples >= 4000}
+PARITY = {
+    "the parity of 3 of 30 coordinates, 300 steps": lambda p: (
+        p.parity_race[:2] == (30, 3) and p.parity_race_steps >= 300
+    )
+}
+
+
+@part.claims_over(
+    {
+        "C6h": {"problem": "xor", "words": "the XOR mixture", "headline": True},
+        "C6i": {"problem": "parity", "words": "a parity of structured inputs"},
+    },
+    statement="On {words}, the 16 neurons nearest to features after one gradient step carry a better head than all 512 "
+    "at the start.",
+    source="Lottery tickets: the support of the constructed head after the step; it need not exist at the start",
+    when=HEADS,
+)
+def few_beat_all(m: Measurements[Params], *, problem: str) -> Judgement:
+    where = {"arm": "ticket-heads", "problem": problem}
+    ticket = m.final("test_accuracy", who="ticket", size=16, **where)
+    start = m.final("test_accuracy", who="init", size=ALL, **where)
+    return (ticket - start).named("accuracy, 16 after − 512 at the start").above(0)
 
 
 @part.claim(
@@ -18,8 +42,7 @@ SIZES = {
     "On the XOR mixture the 24 neurons nearest to features after one step reach hinge loss 0.05 in fewer steps than 24 "
     "random ones.",
     source="Lottery tickets: neurons in the support of the constructed head; rates tuned per network",
-    when=SIZES,
-    headline=True,
+    when=RACE,
 )
 def ticket_beats_random(m: Measurements[Params]) -> Judgement:
     lead = m.final("steps", arm="tickets", who="random") - m.final("steps", arm="tickets", who="ticket")
@@ -30,7 +53,7 @@ def ticket_beats_random(m: Measurements[Params]) -> Judgement:
     "C6b",
     "On the XOR mixture the ticket of 24 neurons reaches hinge loss 0.05 in at most twice the steps of all 512.",
     source="Lottery tickets: similar loss in similar time",
-    when=SIZES,
+    when=RACE,
 )
 def ticket_like_full(m: Measurements[Params]) -> Judgement:
     ratio = m.final("steps", arm="tickets", who="ticket") / m.final("steps", arm="tickets", who="full")
@@ -46,7 +69,7 @@ def ticket_like_full(m: Measurements[Params]) -> Judgement:
     statement="On the XOR mixture the ticket reaches hinge loss 0.05 in fewer steps than the same neurons at the start "
     "with {words}.",
     source="Lottery tickets: they need not exist at the start; the first step is counted, rates tuned per network",
-    when=SIZES,
+    when=RACE,
 )
 def ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement:
     lead = m.final("steps", arm="tickets", who=who) - m.final("steps", arm="tickets", who="ticket")
@@ -58,7 +81,7 @@ def ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement:
     "On the XOR mixture the ticket reaches hinge loss 0.05 with fewer samples than a random subset and than the same "
     "neurons at the start.",
     source="Lottery tickets; the 1,000 samples of the first step are counted",
-    when=SIZES,
+    when=RACE,
 )
 def fewer_samples(m: Measurements[Params]) -> Judgement:
     others = [m.final("samples", arm="tickets", who=who) for who in ("random", *AT_START)]
@@ -70,7 +93,7 @@ def fewer_samples(m: Measurements[Params]) -> Judgement:
     "C6g",
     "On the XOR mixture the ticket of 24 neurons ends within half a point of the test error of all 512 neurons.",
     source="Lottery tickets: similar loss",
-    when=SIZES,
+    when=RACE,
 )
 def same_error(m: Measurements[Params]) -> Judgement:
     gap = m.final("error", arm="tickets", who="ticket") - m.final("error", arm="tickets", who="full")
@@ -82,7 +105,7 @@ def same_error(m: Measurements[Params]) -> Judgement:
     "On the XOR mixture a ticket around directions found by clustering the stepped weights needs fewer steps than a "
     "random subset.",
     source="beyond the source: the features need not be known to cut a ticket",
-    when=SIZES,
+    when=RACE,
 )
 def discovered_ticket(m: Measurements[Params]) -> Judgement:
     lead = m.final("steps", arm="tickets", who="random") - m.final("steps", arm="tickets", who="discovered")
@@ -94,8 +117,37 @@ def discovered_ticket(m: Measurements[Params]) -> Judgement:
     "On the XOR mixture the same neurons at the start end within half a point of the ticket's error: the ticket buys "
     "speed only.",
     source="beyond the source: the worst of three ways to scale the start",
-    when={**SIZES, "60 steps or more": lambda p: p.race_steps >= 60},
+    when={**RACE, "60 steps or more": lambda p: p.race_steps >= 60},
 )
 def speed_only(m: Measurements[Params]) -> Judgement:
     worst = combine(max, [m.final("error", arm="tickets", who=who) for who in AT_START], "worst start")
     return (worst - m.final("error", arm="tickets", who="ticket")).named("error, start − ticket").at_most(0.005)
+
+
+@part.claims_over(
+    {
+        "C6j": {"who": "init", "words": "their own norms"},
+        "C6k": {"who": "init, ticket's norms", "words": "the ticket's norms"},
+        "C6l": {"who": "init, ticket's norms, outputs", "words": "the ticket's norms and outputs ±0.1"},
+    },
+    statement="On the parity of 3 of 30 coordinates the ticket reaches hinge loss 0.05 in fewer steps than the same "
+    "neurons at the start with {words}.",
+    source="Lottery tickets on a parity; the first step is counted, rates tuned per network",
+    when=PARITY,
+)
+def parity_ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement:
+    lead = m.final("steps", arm="parity-tickets", who=who) - m.final("steps", arm="parity-tickets", who="ticket")
+    return lead.named(f"steps, {who} − ticket").above(0)
+
+
+@part.claim(
+    "X18",
+    "On the parity of 3 of 30 coordinates 24 random neurons after the step reach hinge loss 0.05 in fewer steps than "
+    "the 24 nearest to the block.",
+    source="beyond the source: after the step nearly all neurons are near the block; first seen on seeds 3000 to 3003",
+    when=PARITY,
+)
+def parity_random_beats_ticket(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "parity-tickets"}
+    lead = m.final("steps", who="ticket", **where) - m.final("steps", who="random", **where)
+    return lead.named("steps, ticket − random").above(0)

@@ -1,13 +1,59 @@
-"""How fast tickets learn."""
+"""How well tickets do, and how fast they learn."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import altair as alt
 import polars as pl
 
 from assay.lab import Measurements, charts
 
-from .arms import AFTER, AT_START, LEVEL, Params, part
+from .arms import AFTER, AT_START, LEVEL, ON_PARITY, Params, part
+
+
+def _race_curves(m: Measurements[Params], arm: str) -> alt.LayerChart:
+    rows = m.rows("loss", arm=arm).filter(pl.col("step") > 0)
+    frame = charts.summarise(rows, "who", "step").with_columns(
+        start=pl.when(pl.col("who").is_in(AT_START)).then(pl.lit("start")).otherwise(pl.lit("step 1"))
+    )
+    curves = charts.band(frame, x="step", y="hinge loss", colour="who", dash="start", scale="log", shaded=False)
+    chart: alt.LayerChart = curves + charts.rules({f"loss {LEVEL:g}": LEVEL})
+    return chart
+
+
+def _race_rows(m: Measurements[Params], arm: str, networks: Sequence[str]) -> pl.DataFrame:
+    rows = []
+    for who in networks:
+        rates = m.rows("rate", arm=arm, who=who)["value"].to_list()
+        rows.append(
+            {
+                "network": who,
+                "steps": charts.plus_minus(m.final("steps", arm=arm, who=who), 1),
+                "samples": charts.plus_minus(m.final("samples", arm=arm, who=who), 0),
+                "error": charts.plus_minus(m.final("error", arm=arm, who=who), 4),
+                "rates": f"{min(rates):g} to {max(rates):g}",
+                "reached": f"{int(m.rows('reached', arm=arm, who=who)['value'].sum())} of {len(rates)}",
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+@part.figure(
+    "ticket-heads",
+    caption="Test accuracy of heads on the neurons nearest to features after one step (and of those spread over their "
+    "switches), on random ones and on the nearest ones as they were at the start, by their number.",
+    shows=("C6h", "C6i"),
+)
+def ticket_heads(m: Measurements[Params]) -> alt.HConcatChart:
+    titles = {"xor": "XOR mixture", "parity": "parity of {1} of {0}".format(*m.params.head_parity)}
+    frame = charts.summarise(m.rows("test_accuracy", arm="ticket-heads"), "problem", "who", "size")
+    panels = []
+    for problem, title in titles.items():
+        part_of = frame.filter(pl.col("problem") == problem)
+        panel = charts.band(part_of, x="size", y="test accuracy", colour="who", width=260, title=title, domain=(0.5, 1))
+        panels.append(panel.encode(x=alt.X("size:Q", scale=alt.Scale(type="log", base=2), title="neurons")))
+    return alt.hconcat(*panels)
 
 
 @part.figure(
@@ -17,34 +63,34 @@ from .arms import AFTER, AT_START, LEVEL, Params, part
     shows=("C6a", "C6b", "C6c", "C6d", "C6e", "X6"),
 )
 def tickets(m: Measurements[Params]) -> alt.LayerChart:
-    rows = m.rows("loss", arm="tickets").filter(pl.col("step") > 0)
-    frame = charts.summarise(rows, "who", "step").with_columns(
-        start=pl.when(pl.col("who").is_in(AT_START)).then(pl.lit("start")).otherwise(pl.lit("step 1"))
-    )
-    chart: alt.LayerChart = charts.band(
-        frame, x="step", y="hinge loss", colour="who", dash="start", scale="log", shaded=False
-    ) + charts.rules({f"loss {LEVEL:g}": LEVEL})
-    return chart
+    return _race_curves(m, "tickets")
+
+
+@part.figure(
+    "parity-tickets",
+    caption="Parity of 3 of 30 coordinates: the same race. After the step nearly all neurons are near the block, and "
+    "random ones are faster than the nearest.",
+    shows=("C6j", "C6k", "C6l", "X18"),
+)
+def parity_tickets(m: Measurements[Params]) -> alt.LayerChart:
+    return _race_curves(m, "parity-tickets")
 
 
 @part.table(
     "tickets",
     caption="XOR mixture: steps and samples until hinge loss 0.05, the first step counted where it was taken; test "
     "error at the end and the rates chosen.",
-    shows=("C6a", "C6b", "C6c", "C6d", "C6e", "C6f", "C6g"),
+    shows=("C6a", "C6b", "C6c", "C6d", "C6e", "C6f", "C6g", "X8"),
 )
 def race_table(m: Measurements[Params]) -> pl.DataFrame:
-    rows = []
-    for who in (*AFTER, *AT_START):
-        rates = m.rows("rate", arm="tickets", who=who)["value"].to_list()
-        rows.append(
-            {
-                "network": who,
-                "steps": charts.plus_minus(m.final("steps", arm="tickets", who=who), 1),
-                "samples": charts.plus_minus(m.final("samples", arm="tickets", who=who), 0),
-                "error": charts.plus_minus(m.final("error", arm="tickets", who=who), 4),
-                "rates": f"{min(rates):g} to {max(rates):g}",
-                "reached": f"{int(m.rows('reached', arm='tickets', who=who)['value'].sum())} of {len(rates)}",
-            }
-        )
-    return pl.DataFrame(rows)
+    return _race_rows(m, "tickets", (*AFTER, *AT_START))
+
+
+@part.table(
+    "parity-tickets",
+    caption="Parity of 3 of 30 coordinates: steps and samples until hinge loss 0.05, the last step where it was not "
+    "reached; test error at the end and the rates chosen.",
+    shows=("C6j", "C6k", "C6l", "X18"),
+)
+def parity_race_table(m: Measurements[Params]) -> pl.DataFrame:
+    return _race_rows(m, "parity-tickets", ON_PARITY)

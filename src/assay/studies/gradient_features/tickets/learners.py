@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,6 +15,43 @@ from assay.training.two_layer import TwoLayer
 from ..learners import errors, hinge_loss, train_both
 from ..problem import Sample
 from ..theory import cosines
+
+Choice = Literal[
+    "full",
+    "ticket",
+    "ticket, spread",
+    "discovered",
+    "random",
+    "magnitude",
+    "snip",
+    "init",
+    "init, ticket's norms",
+    "init, ticket's norms, outputs",
+]
+
+
+def chosen_network(
+    seeds: Seeds, who: Choice, start: TwoLayer, net: TwoLayer, sample: Sample, features: Tensor, size: int
+) -> TwoLayer:
+    """The network that races: all neurons after the step, or ``size`` of them after it or at the start. A ticket is
+    spread evenly over the signed features; ``discovered`` looks for as many directions without knowing them."""
+    if who == "full":
+        return net
+    each = max(1, size // (2 * features.shape[-2]))
+    ticket = nearest(net, features, each)
+    if who.startswith("init"):
+        silent = replace(start, output=start.output.sign() * (0.1 if who.endswith("outputs") else 0.0))
+        return keep(silent, ticket) if who == "init" else rescaled(keep(silent, ticket), keep(net, ticket))
+    if who == "random":
+        return keep(net, random_choice(seeds, net.output.shape[1], ticket.shape[1]))
+    if who == "ticket":
+        return keep(net, ticket)
+    if who == "ticket, spread":
+        return keep(net, spread_over_switches(net, nearest(net, features, 2 * each), each))
+    if who == "discovered":
+        return keep(net, nearest(net, discovered(net, features.shape[-2], cosine=0.7), each))
+    scores = net.weights.norm(dim=-1) if who == "magnitude" else sensitivity(net, sample)
+    return keep(net, scores.topk(ticket.shape[1], dim=1).indices)
 
 
 def keep(net: TwoLayer, chosen: Tensor) -> TwoLayer:
@@ -28,6 +66,16 @@ def nearest(net: TwoLayer, features: Tensor, each: int) -> Tensor:
     signed = torch.cat([features, -features], -2)
     found = cosines(net.weights, signed)  # (seeds, neurons, signed features)
     return found.topk(each, dim=1).indices.mT.flatten(1)
+
+
+def spread_over_switches(net: TwoLayer, candidates: Tensor, each: int) -> Tensor:
+    """Of every 2·each candidates in a row, which stand for one signed feature, the ``each`` that lie evenly by the rank
+    of their switch |b|/‖w‖: (seeds, size) indices of half as many."""
+    rows = torch.arange(len(candidates)).unsqueeze(1)
+    switches = net.biases.abs() / net.weights.norm(dim=-1).clamp(min=1e-12)
+    groups = candidates.reshape(len(candidates), -1, 2 * each)
+    order = switches[rows, candidates].reshape(groups.shape).argsort(-1)
+    return groups.gather(-1, order[..., ::2]).flatten(1)
 
 
 def discovered(net: TwoLayer, count: int, cosine: float) -> Tensor:

@@ -21,24 +21,27 @@ from .learners import parity_step, sign_start, streamed_gradients
 from .problem import UniformParity
 
 # Dimension for each size, odd and at least 2k² (31 for k = 4 falls short of that by one).
-DIMENSIONS = {2: 51, 4: 31}
+DIMENSIONS = {2: 51, 4: 31, 6: 73}
 Network = Literal["promised", "promised, none constant", "2^(k-2)"]
 NETWORKS: tuple[Network, ...] = ("promised", "promised, none constant", "2^(k-2)")
 
 
 class Params(Testing):
-    parity_sizes: tuple[Literal[2, 4], ...] = Field((2, 4), min_length=1, description="sizes k of uniform parities")
+    parity_sizes: tuple[Literal[2, 4, 6], ...] = Field((2, 4), min_length=1, description="sizes k of uniform parities")
     head_samples: int = Field(6000, ge=200, description="samples for heads on uniform parities")
     sampled_dims: tuple[PositiveInt, ...] = Field((31, 41), description="dimensions with sampled gradients, k = 4")
     sample_ratios: tuple[PositiveFloat, ...] = Field((0.1, 0.3, 1.0), description="samples n·ξ²/d of sampled gradients")
+    six_dims: tuple[PositiveInt, ...] = Field((31,), description="dimensions with sampled gradients, k = 6")
     ladder_neurons: int = Field(96, ge=8, description="neurons m with sampled gradients")
 
     @model_validator(mode="after")
     def _parity_grids_grow(self) -> Self:
         check_growing("sampled_dims", self.sampled_dims)
         check_growing("sample_ratios", self.sample_ratios)
-        for dim in self.sampled_dims:
-            UniformParity(dim, 4)  # refuses even dimensions
+        check_growing("six_dims", self.six_dims)
+        for size, dims in ((4, self.sampled_dims), (6, self.six_dims)):
+            for dim in dims:
+                UniformParity(dim, size)  # refuses even dimensions
         return self
 
 
@@ -49,8 +52,14 @@ part = lab.Part(
         "smoke": lab.PartPreset(
             parity_sizes=(2,), head_samples=1000, sampled_dims=(11, 15), sample_ratios=(0.1, 1.0), ladder_neurons=32
         ),
-        "laptop": lab.PartPreset(fewer={"sampled-parity": 4, "exact-parity": 6}),
-        "paper": lab.PartPreset(sampled_dims=(31, 51, 71), sample_ratios=(0.1, 0.3, 1.0, 3.0)),
+        "laptop": lab.PartPreset(fewer={"exact-parity": 6}),
+        "paper": lab.PartPreset(
+            arms=("sampled-parity-six",),
+            parity_sizes=(2, 4, 6),
+            head_samples=20_000,
+            sampled_dims=(31, 51, 71),
+            sample_ratios=(0.1, 0.3, 1.0, 3.0),
+        ),
     },
 )
 
@@ -125,12 +134,28 @@ def fixed_parity(params: Params, seeds: Seeds, record: lab.Recorder, *, size: in
 )
 def sampled_parity(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: int, ratio: float) -> None:
     """A head after a step along gradients of n samples, n·ξ²/d being the ratio, k = 4."""
-    problem = UniformParity(dim, 4)
-    samples, m = theory.samples_for(problem, ratio), params.ladder_neurons
+    _sampled(params, seeds, record, UniformParity(dim, 4), ratio)
+
+
+@part.arm(
+    "sampled-parity-six",
+    over={"dim": lambda p: p.six_dims, "ratio": lambda p: p.sample_ratios},
+    uses=("test_samples", "head_samples", "ladder_neurons"),
+    optional=True,
+    chunk=1,
+    tolerance=0.05,
+)
+def sampled_parity_six(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: int, ratio: float) -> None:
+    """The same for k = 6, where n·ξ²/d = 1 takes a hundred million samples at d = 31."""
+    _sampled(params, seeds, record, UniformParity(dim, 6), ratio)
+
+
+def _sampled(params: Params, seeds: Seeds, record: lab.Recorder, problem: UniformParity, ratio: float) -> None:
+    samples, m, k = theory.samples_for(problem, ratio), params.ladder_neurons, problem.size
     start = sign_start(seeds, problem, m)
     found = streamed_gradients(seeds, problem, start, samples)
     own = torch.zeros_like(start.weights[:, :m])
-    own[..., :4] = start.weights[:, :m, :4]
+    own[..., :k] = start.weights[:, :m, :k]
     aligned = torch.nn.functional.cosine_similarity(found[:, :m], own, dim=-1).abs()
     record(median_cosine=aligned.median(1).values, predicted_cosine=theory.sampled_cosine(problem, samples))
     record(samples=float(samples))

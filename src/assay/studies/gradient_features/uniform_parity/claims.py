@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from assay.lab import Judgement, Measurements, combine, farthest_from, pool
 
 from .arms import Params, part
 
 HEADS = {"heads on 6,000 samples or more": lambda p: p.head_samples >= 6000}
 FOUR = {**HEADS, "parities of 4 signs among the sizes": lambda p: 4 in p.parity_sizes}
+SIX = {**HEADS, "parities of 6 signs among the sizes": lambda p: 6 in p.parity_sizes}
 TWO = {**HEADS, "parities of 2 signs among the sizes": lambda p: 2 in p.parity_sizes}
 
 
@@ -34,7 +37,11 @@ def exact_cosines(m: Measurements[Params]) -> Judgement:
 
 
 @part.claims_over(
-    {"C4l": {"size": 2, "dim": 51, "when": TWO}, "C4m": {"size": 4, "dim": 31, "when": FOUR}},
+    {
+        "C4l": {"size": 2, "dim": 51, "when": TWO},
+        "C4m": {"size": 4, "dim": 31, "when": FOUR},
+        "C4t": {"size": 6, "dim": 73, "when": SIX},
+    },
     statement="On the parity of {size} of {dim} uniform signs, a head after one exact gradient step reaches 99 % with "
     "m = k·2^k·log(20k).",
     source="Uniform parity case, algorithm C",
@@ -50,6 +57,7 @@ def parity_learned(m: Measurements[Params], *, size: int) -> Judgement:
     source="Uniform parity case; the product of x_A is a function of ⟨w_A, x_A⟩ for every sign vector w_A",
     printed="the gradient feature is the indicator of A, which 2^(1−k) of the neurons see",
     when=FOUR,
+    headline=True,
 )
 def constant_not_needed(m: Measurements[Params]) -> Judgement:
     return m.final("test_accuracy", arm="exact-parity", size=4, network="promised, none constant").above(0.99)
@@ -67,7 +75,11 @@ def few_neurons(m: Measurements[Params]) -> Judgement:
 
 
 @part.claims_over(
-    {"C5o": {"size": 2, "dim": 51, "when": TWO}, "C5p": {"size": 4, "dim": 31, "when": FOUR}},
+    {
+        "C5o": {"size": 2, "dim": 51, "when": TWO},
+        "C5p": {"size": 4, "dim": 31, "when": FOUR},
+        "C5u": {"size": 6, "dim": 73, "when": SIX},
+    },
     statement="On the parity of {size} of {dim} uniform signs, tuned heads on as many random ReLU or Fourier features "
     "stay below 60 %.",
     source="Uniform parity case: fixed features",
@@ -83,13 +95,25 @@ def fixed_features_fall_short(m: Measurements[Params], *, size: int) -> Judgemen
     "of n·ξ²/d.",
     source="derived: each coordinate of a sampled gradient has variance 1/(2n), and there are d of them",
     when={"dimensions from 31 on": lambda p: p.sampled_dims[0] >= 31},
-    headline=True,
 )
 def collapse(m: Measurements[Params]) -> Judgement:
+    return _collapse(m, "sampled-parity", m.params.sampled_dims)
+
+
+@part.claim(
+    "X11",
+    "On uniform parities of 6 signs, too, the median cosine of sampled gradients is the predicted function of n·ξ²/d.",
+    source="derived as for 4 signs",
+)
+def collapse_six(m: Measurements[Params]) -> Judgement:
+    return _collapse(m, "sampled-parity-six", m.params.six_dims)
+
+
+def _collapse(m: Measurements[Params], arm: str, dims: Sequence[int]) -> Judgement:
     gaps = [
-        m.final("median_cosine", arm="sampled-parity", dim=dim, ratio=ratio)
-        - m.final("predicted_cosine", arm="sampled-parity", dim=dim, ratio=ratio)
-        for dim in m.params.sampled_dims
+        m.final("median_cosine", arm=arm, dim=dim, ratio=ratio)
+        - m.final("predicted_cosine", arm=arm, dim=dim, ratio=ratio)
+        for dim in dims
         for ratio in m.params.sample_ratios
     ]
     reason = "a twentieth, set before any run: the formula drops the spread of norms, of order 1/√d"

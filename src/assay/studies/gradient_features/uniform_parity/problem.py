@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from assay.methods.gradient_bounds import Assumption
 from assay.training.seeds import Seeds
 
-from ..problem import Assumption, Sample
+from ..problem import Sample
 
 _CHUNK = 50_000
 
