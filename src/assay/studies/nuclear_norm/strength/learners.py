@@ -1,0 +1,75 @@
+"""One training at a given penalty, and what its features look like outside the training domains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.evaluation import Algorithm
+from assay.evaluation.domain_checks import Course
+from assay.evaluation.domain_data import Samples
+from assay.evaluation.domain_training import train
+from assay.methods import nuclear_norm
+from assay.probes.stable_rank import RankReport, rank_report
+
+from ..images.learners import Classifier, starting_from
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a training: accuracies, the features' length ‖F‖_F/√rows outside, their normalised nuclear norm and
+    their ranks."""
+
+    accuracy: float
+    validation: float
+    length: float
+    penalty: float
+    ranks: RankReport
+
+
+def train_with(
+    penalty: Any, rate: float, network: Classifier, domains: Sequence[Samples], course: Course, classes: int, seed: int
+) -> Outcome:
+    """Train on all domains but the last, which is looked at."""
+    made: list[Classifier] = []
+
+    def make(classes: int) -> Classifier:
+        made.append(starting_from(network)(classes))  # type: ignore[arg-type]
+        return made[0]
+
+    algorithm = Algorithm("penalised", learning_rate=rate, penalty=penalty)
+    last = train(algorithm, make, classes, domains[:-1], domains[-1:], course, seed)[-1]
+    features = outside_features(made[0], domains[-1])
+    return Outcome(
+        last.accuracies[domains[-1].name],
+        last.validation,
+        float(features.square().sum(1).mean().sqrt()),
+        float(nuclear_norm(features)),
+        rank_report(features),
+    )
+
+
+@torch.no_grad()
+def outside_features(network: Classifier, domain: Samples) -> Tensor:
+    """(images, width), in evaluation mode."""
+    network.eval()
+    device = network.head.weight.device
+    return torch.cat([network.features(part.to(device)) for part in domain.inputs.split(256)]).cpu()
+
+
+def at_matched_length(lengths: Sequence[float], ranks: Sequence[float], length: float) -> float:
+    """The control's rank where its features have this length, between two of its trainings on a logarithmic scale; NaN
+    outside of what it reached."""
+    kept = [(at, rank) for at, rank in zip(lengths, ranks, strict=True) if at > 0]
+    if length <= 0 or not kept or not np.isfinite([*lengths, *ranks, length]).all():
+        return float("nan")
+    order = sorted(kept)
+    at = np.log([each[0] for each in order])
+    if not at[0] <= np.log(length) <= at[-1]:
+        return float("nan")
+    return float(np.interp(np.log(length), at, [each[1] for each in order]))
