@@ -2,9 +2,9 @@
 which go with the label in the training domains only are dropped first.
 
 The theory comes first: population optima of a diagonal model with both kinds of features (``optima``), the same by
-descent on batches of few and of many rows (``batches``), the two-dimensional task (``plane``) and identities of the norm
-(``identities``). Then networks on stand-in domains: methods side by side (``images``) and the strength of the penalty
-against the rank of features (``strength``). The source's tables of DomainBed are kept as data and drawn.
+descent on batches of few and of many rows (``batches``), the two-dimensional task (``plane``) and identities of the
+norm (``identities``). Then networks on stand-in domains: methods side by side (``images``) and the strength of the
+penalty against the rank of features (``strength``). The source's tables of DomainBed are kept as data and drawn.
 """
 
 from assay import lab
@@ -25,7 +25,7 @@ class Params(strength.Params, plane.Params, batches.Params, optima.Params):
 study = lab.Study(
     "nuclear-norm",
     title="Nuclear-norm regularisation for domain generalisation",
-    question="Does keeping the rank of features low make a network rely less on what holds in its training domains only?",
+    question="Does a low rank of features make a network rely less on what holds in its training domains only?",
     source="Zhenmei Shi, Understanding Training and Adaptation in Feature Learning: From Two-layer Networks to "
     "Foundation Models (dissertation, University of Wisconsin–Madison, 2024), chapter 6",
     params=Params,

@@ -72,7 +72,8 @@ def minimise(objective: Callable[[Tensor], Tensor], start: Tensor, *, steps: int
     numbers stay positive: a minimum on the boundary is the caller's to find."""
     at, value = start.double(), objective(start.double())
     for _ in range(steps):
-        slope, curvature = grad(objective)(at), hessian(objective)(at)
+        slope: Tensor = grad(objective)(at)
+        curvature: Tensor = hessian(objective)(at)
         ridge = 1e-14 * curvature.diagonal().abs().max() * torch.eye(len(at), dtype=at.dtype)
         move = -torch.linalg.solve(curvature + ridge, slope)
         move = move if float(move @ slope) < 0 else -slope
@@ -83,11 +84,11 @@ def minimise(objective: Callable[[Tensor], Tensor], start: Tensor, *, steps: int
                 break
             size /= 2
         else:
-            return at
+            break
         done = float((new - at).abs().max()) <= 1e-13 * float(at.abs().max())
         at, value = new, after
         if done:
-            return at
+            break
     return at
 
 

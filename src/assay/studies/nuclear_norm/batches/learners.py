@@ -40,7 +40,7 @@ def train(z: Tensor, seeds: Seeds, recipe: Recipe, watch: Callable[[int], None] 
             losses = losses + recipe.strength * norms
         optimiser.param_groups[0]["lr"] = recipe.rate * (1 - step / recipe.steps)
         optimiser.zero_grad()
-        losses.sum().backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(losses.sum())
         optimiser.step()
         if recipe.keep is not None:
             keep_largest_(weights, recipe.keep)

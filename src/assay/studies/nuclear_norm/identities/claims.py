@@ -41,6 +41,8 @@ def least(m: Measurements[Params]) -> Judgement:
 def corrected_rank(m: Measurements[Params]) -> Judgement:
     printed = m.every("printed_moved", arm="norm-identities")
     moved = m.every("stable_rank_moved", arm="norm-identities")
-    return (printed - moved).named("growth of the printed one − change of the stable rank").between(
-        3, 3, tolerance=ROUNDING
+    return (
+        (printed - moved)
+        .named("growth of the printed one − change of the stable rank")
+        .between(3, 3, tolerance=ROUNDING)
     )

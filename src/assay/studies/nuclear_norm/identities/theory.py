@@ -9,12 +9,14 @@ from torch import Tensor
 def subgradient(features: Tensor) -> Tensor:
     """U·Vᵀ of (..., rows, dim) at full rank: the gradient of the sum of singular values."""
     left, _, right = torch.linalg.svd(features, full_matrices=False)
-    return left @ right
+    product: Tensor = left @ right
+    return product
 
 
 def least_norm(inputs: Tensor, classifier: Tensor, head: Tensor) -> Tensor:
     """min ‖XAᵀ‖_* over all extractors A with Aᵀh = v, for one logit: ‖Xv‖/‖h‖. All arguments are stacked."""
-    return (inputs @ classifier.unsqueeze(-1)).squeeze(-1).norm(dim=-1) / head.norm(dim=-1)
+    lengths: Tensor = (inputs @ classifier.unsqueeze(-1)).squeeze(-1).norm(dim=-1) / head.norm(dim=-1)
+    return lengths
 
 
 def rank_one_extractor(classifier: Tensor, head: Tensor) -> Tensor:
@@ -31,4 +33,5 @@ def feasible_extractor(classifier: Tensor, head: Tensor, anything: Tensor) -> Te
 def printed_stable_rank(features: Tensor) -> Tensor:
     """‖F‖_F²/‖F‖₂ as the source prints it, which grows with the scale of the features."""
     values = torch.linalg.svdvals(features)
-    return values.square().sum(-1) / values[..., 0]
+    ratio: Tensor = values.square().sum(-1) / values[..., 0]
+    return ratio

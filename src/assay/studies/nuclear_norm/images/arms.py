@@ -15,7 +15,7 @@ from assay.evaluation.domain_training import train
 from assay.methods import NuclearNorm
 from assay.training import Seeds
 
-from .learners import Classifier, Methods, Network, make_network, pretrained, starting_from
+from .learners import Classifier, Kept, Methods, Network, make_network, pretrain
 from .problem import Cue, Domain, FramedImages, source_images
 
 METHODS = (
@@ -42,10 +42,10 @@ class Params(lab.Params):
     width: int = Field(32, ge=1, description="features of a perceptron, or channels of the first stage")
     pretraining_steps: int = Field(200, ge=1, description="Adam steps on images without cues")
     pretraining_rate: PositiveFloat = Field(1e-3, description="their rate")
-    domain_steps: int = Field(200, ge=1, description="Adam steps on the training domains")
+    domain_steps: int = Field(120, ge=1, description="Adam steps on the training domains")
     domain_rate: PositiveFloat = Field(1e-3, description="rate of the first trial; others are drawn within a factor 3")
     domain_batch: int = Field(32, ge=2, description="images per training domain in a step")
-    domain_looks: int = Field(20, ge=2, description="looks at held-out images during a training")
+    domain_looks: int = Field(12, ge=2, description="looks at held-out images during a training")
     domain_trials: int = Field(3, ge=1, description="trainings compared for each method, domain and seed")
 
     def problem(self, cue: str) -> FramedImages:
@@ -63,8 +63,9 @@ class Params(lab.Params):
         source = source_images(self.images, self.image_side, self.image_limit)
         domains, rest = self.problem(cue).domains(source, seed)
         network = make_network(self.network, rest.images.shape[1:], self.width, source.classes, seed).to(device)
-        recipe = {"steps": self.pretraining_steps, "rate": self.pretraining_rate, "batch": 3 * self.domain_batch}
-        return domains, pretrained(network, rest, seed=seed, **recipe), source.classes  # type: ignore[arg-type]
+        batch = 3 * self.domain_batch
+        pretrain(network, rest, steps=self.pretraining_steps, rate=self.pretraining_rate, batch=batch, seed=seed)
+        return domains, network, source.classes
 
 
 part = lab.Part(
@@ -97,7 +98,7 @@ def _judge(params: Params, seeds: Seeds, record: lab.Recorder, cue: str, method:
         domains, network, classes = params.start(cue, seed, seeds.device)
         pairs = {name: (domain.images, domain.labels) for name, domain in domains.items()}
         algorithm = params.methods(classes)(method)
-        report = protocol.run(pairs, starting_from(network), [algorithm], seeds=[seed], progress=False)
+        report = protocol.run(pairs, Kept(network), [algorithm], seeds=[seed], progress=False)
         found.append({outcome.target: outcome for outcome in report.outcomes})
         record.progress(len(found), len(seeds))
     for target in found[0]:
@@ -109,8 +110,10 @@ def _judge(params: Params, seeds: Seeds, record: lab.Recorder, cue: str, method:
             validation=[each.validation for each in outcomes],
             chosen_step=[each.step for each in outcomes],
             diverged=[each.failed for each in outcomes],
-            **{f"chosen_{name}": [each.settings.get(key, first) for each in outcomes] for name, key, first in _settings(algorithm)},
         )
+        for name, key, first in _settings(algorithm):
+            chosen: dict[str, Any] = {f"chosen_{name}": [each.settings.get(key, first) for each in outcomes]}
+            record(at={"target": target}, **chosen)
         looks = zip(*(each.checks for each in outcomes), strict=False)
         for at in looks:
             record(
@@ -153,15 +156,10 @@ def zero_strength(params: Params, seeds: Seeds, record: lab.Recorder, *, cue: st
         course = Course(**params.course(seeds.device))
         ends = []
         for penalty in (None, NuclearNorm(0.0, warmup=0), NuclearNorm(0.1, warmup=0)):
-            made: list[Classifier] = []
-
-            def make(classes: int, made: list[Classifier] = made, network: Classifier = network) -> Classifier:
-                made.append(cast(Classifier, starting_from(network)(classes)))
-                return made[0]
-
+            made = Kept(network)
             algorithm = Algorithm("ERM", learning_rate=params.domain_rate, penalty=penalty)
-            train(algorithm, make, classes, samples[:-1], samples[-1:], course, seed)
-            ends.append(torch.cat([weight.detach().flatten() for weight in made[0].parameters()]))
+            train(algorithm, made, classes, samples[:-1], samples[-1:], course, seed)
+            ends.append(torch.cat([weight.detach().flatten() for weight in made.last.parameters()]))
         same.append(bool(torch.equal(ends[0], ends[1])))
         moved.append(float((ends[0] - ends[2]).abs().max()))
     record(identical=torch.tensor(same), moved_by_penalty=moved)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -49,7 +50,7 @@ def make_network(kind: Network, shape: Sequence[int], width: int, classes: int, 
             )
             return Classifier(body, width, classes)
     if kind == "cnn":
-        body, size = SmallCnn(channels, width, generator), 4 * width
+        body, size = nn.Sequential(SmallCnn(channels, width, generator)), 4 * width
     else:
         whole = ResNet(width, classes=classes, channels=channels, generator=generator)
         body, size = nn.Sequential(whole.stem, *whole.stages, nn.AdaptiveAvgPool2d(1), nn.Flatten()), 8 * width
@@ -58,8 +59,8 @@ def make_network(kind: Network, shape: Sequence[int], width: int, classes: int, 
         return Classifier(body, size, classes)
 
 
-def pretrained(network: Classifier, domain: Domain, *, steps: int, rate: float, batch: int, seed: int) -> Classifier:
-    """The network after Adam on the images without cues."""
+def pretrain(network: Classifier, domain: Domain, *, steps: int, rate: float, batch: int, seed: int) -> None:
+    """Adam on the images without cues."""
     device = network.head.weight.device
     optimiser = torch.optim.Adam(network.parameters(), rate)
     generator = stream(seed, "order of pretraining")
@@ -67,14 +68,19 @@ def pretrained(network: Classifier, domain: Domain, *, steps: int, rate: float, 
         chosen = torch.randint(len(domain.labels), (batch,), generator=generator)
         loss = cross_entropy(network(domain.images[chosen].to(device)), domain.labels[chosen].to(device))
         optimiser.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimiser.step()
-    return network
 
 
-def starting_from(network: Classifier) -> Callable[[int], nn.Module]:
-    """What the protocol asks for a model: every training starts from the same weights."""
-    return lambda classes: copy.deepcopy(network)
+class Kept:
+    """What the protocol asks for a model: every training starts from the same weights, and the last one is kept."""
+
+    def __init__(self, network: Classifier) -> None:
+        self.start = self.last = network
+
+    def __call__(self, classes: int) -> nn.Module:
+        self.last = copy.deepcopy(self.start)
+        return self.last
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,7 @@ class Methods:
 
     @property
     def _middle(self) -> float:
-        return (self.strengths[0] * self.strengths[1]) ** 0.5
+        return math.sqrt(self.strengths[0] * self.strengths[1])
 
     def _with(self, made: Algorithm, penalty: NuclearNorm, span: tuple[float, float]) -> Algorithm:
         return replace(made, penalty=penalty, search={**made.search, "penalty.lam": span})

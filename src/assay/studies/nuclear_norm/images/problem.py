@@ -1,8 +1,8 @@
 """Stand-in domains: images in a frame that carries a cue of the class, more reliable in some domains than in others.
 
-Every domain has images of its own, a contrast of its own and its own probability that the cue is that of the true class.
-In one of them it nearly always is another's. A last share of the images has no cue and no domain: a network is pretrained
-on it, as users start from weights that know something of images.
+Every domain has images of its own, a contrast of its own and its own probability that the cue is that of the true
+class. In one of them it mostly is another's. A last share of the images has no cue and no domain: a network is
+pretrained on it, as users start from weights that know something of images.
 """
 
 from __future__ import annotations

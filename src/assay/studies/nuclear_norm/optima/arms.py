@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Annotated, Self
 
 from pydantic import Field, PositiveFloat, model_validator
@@ -40,7 +41,9 @@ class Params(lab.Params):
         check_rising(invariants=self.invariants, gammas=self.gammas, support_sizes=self.support_sizes)
         for r in self.invariants:
             if not self.legal(r):
-                raise ValueError(f"no γ of {self.gammas} lies above 3/√{r} = {3 / math.sqrt(r):.3f}, as the theory asks")
+                raise ValueError(
+                    f"no γ of {self.gammas} lies above 3/√{r} = {3 / math.sqrt(r):.3f}, as the theory asks"
+                )
         return self
 
     def legal(self, invariant: int) -> list[float]:
@@ -106,9 +109,7 @@ def penalised_outside(params: Params, seeds: Seeds, record: lab.Recorder, *, ins
         _record_penalised(record, OTHERS[instance], strength, {})
 
 
-def _record_penalised(
-    record: lab.Recorder, problem: Environments, strength: float, at: dict[str, float]
-) -> None:
+def _record_penalised(record: lab.Recorder, problem: Environments, strength: float, at: dict[str, float]) -> None:
     found = theory.penalised(problem, strength)
     record(
         at={**at, "strength": strength},
@@ -133,7 +134,7 @@ def supports(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
             outside = TwoKinds(SumLaw.of(best), SumLaw.of(size - best, -gamma))
             record(
                 at={"size": size, "gamma": gamma},
-                saved_by_exchange=min(before - after for before, after in zip(losses, losses[1:], strict=False)),
+                saved_by_exchange=min(before - after for before, after in pairwise(losses)),
                 invariant_share=best / size,
                 accuracy=outside.positive(),
             )

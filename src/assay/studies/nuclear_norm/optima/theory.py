@@ -65,7 +65,8 @@ def nuclear_norm(problem: Environments, weights: Tensor) -> Tensor:
     alpha, beta = weights
     a, b, c = _spike(problem)
     flat = (r - 1) * alpha * math.sqrt(1 / 12) + (m - 1) * beta * math.sqrt(1 / 3 - problem.gamma**2)
-    return flat + (a * alpha**2 + b * beta**2 + 2 * c * alpha * beta).sqrt()
+    norm: Tensor = flat + (a * alpha**2 + b * beta**2 + 2 * c * alpha * beta).sqrt()
+    return norm
 
 
 def penalised(problem: Environments, strength: float) -> Optimum:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
@@ -16,7 +19,7 @@ from .learners import Descent, train
 GAMMAS = [0.2, 0.4]
 DECAYS = (0.01, 0.1, 1.0)
 STRENGTHS = (0.02, 0.1, 0.3)
-FIXED: dict[str, dict[str, float]] = {
+FIXED: dict[str, dict[str, Any]] = {
     "ERM": {},
     **{f"weight decay {decay:g}": {"decay": decay} for decay in DECAYS},
     **{f"nuclear norm {strength:g}": {"strength": strength} for strength in STRENGTHS},
@@ -81,8 +84,8 @@ def plane(params: Params, seeds: Seeds, record: lab.Recorder, *, gamma: float, m
 @part.arm("plane-free-head", over={"gamma": GAMMAS, "method": list(FREE)}, dtype="float64", tolerance=1e-4)
 def plane_free_head(params: Params, seeds: Seeds, record: lab.Recorder, *, gamma: float, method: str) -> None:
     """The same with a head that is trained as well, which can grow while the features shrink."""
-    recipe = Descent(params.plane_steps, params.plane_rate, free_head=True, **FREE[method])
-    _train(params, seeds, record, gamma, recipe)
+    recipe = Descent(params.plane_steps, params.plane_rate, **FREE[method])
+    _train(params, seeds, record, gamma, replace(recipe, free_head=True))
 
 
 def _train(params: Params, seeds: Seeds, record: lab.Recorder, gamma: float, recipe: Descent) -> None:

@@ -18,8 +18,8 @@ def _outside(m: Measurements[Params], method: str, gamma: float, arm: str = "pla
 
 @part.claim(
     "C4a",
-    "On the two-dimensional task the population optima under weight decay and under the nuclear norm have the accuracies "
-    "of the closed form, to within 0.01.",
+    "On the two-dimensional task population optima under weight decay and the nuclear norm have the accuracies of the "
+    "closed form, to within 0.01.",
     source="Derived: 1 − (½ ∓ γ)·ρ/2 with the slope ρ of the boundary",
 )
 def closed_forms(m: Measurements[Params]) -> Judgement:
@@ -76,7 +76,7 @@ def never_better(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "X5",
-    "On the two-dimensional task errors outside are (½ + γ)/(½ − γ) times those inside for every trained classifier, so "
+    "On the two-dimensional task errors outside are (½ + γ)/(½ − γ) times those inside for every trained network, so "
     "that equal accuracy inside is equal accuracy outside.",
     source="Derived: both are in proportion to the slope of the boundary; margin of five standard errors of the test",
 )
@@ -89,13 +89,13 @@ def one_curve(m: Measurements[Params]) -> Judgement:
         for method in sorted(set(m.rows("accuracy", arm="plane")["method"])):
             inside = m.final("accuracy", arm="plane", method=method, gamma=gamma, domain="inside")
             miss = (1 - _outside(m, method, gamma)) - (1 - inside) * factor
-            misses.append(miss.map(lambda value, factor=factor: abs(value) / factor))
+            misses.append((miss * (1 / factor)).map(abs))
     return pool(misses, "|error outside − (½ + γ)/(½ − γ)·error inside|, over the factor").at_most(margin)
 
 
 @part.claim(
     "X6",
-    "With the nuclear norm features on the two-dimensional task become rank one: their second singular value is below a "
+    "With the nuclear norm features on the two-dimensional task become rank one: the second singular value is below a "
     "hundredth of the first.",
     source="Derived: for a fixed head the least norm at a given classifier is attained by features of rank one",
 )

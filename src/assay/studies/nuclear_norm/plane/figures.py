@@ -59,8 +59,8 @@ def _line(v: Any, name: str) -> pl.DataFrame:
 
 @part.figure(
     "accuracy-inside-outside",
-    caption="Accuracy outside against accuracy in the training domain of all networks on the two-dimensional task (mean "
-    "over seeds). All lie on one line for each γ, on which plain ERM is farthest to the right: no penalty changes what "
+    caption="Accuracy outside against accuracy in the training domain of all networks on the two-dimensional task "
+    "(mean over seeds). All lie on one line for each γ, on which plain ERM is farthest to the right: no penalty changes what "
     "accuracy outside goes with an accuracy inside.",
     shows=("X4", "X5"),
 )
@@ -91,7 +91,7 @@ def inside_outside(m: Measurements[Params]) -> Any:
 
 @part.table(
     "plane-accuracies",
-    caption="Accuracies on the two-dimensional task: trained networks with their interval, the population optimum where "
+    caption="Accuracies on the two-dimensional task: trained networks with intervals, the population optimum where "
     "there is a closed form, and what the source prints. Its 0.76 for plain ERM was not reproduced: that boundary has "
     "a slope of 0.69, and 0.90 accuracy inside.",
     shows=("C4a", "C4b", "C4c", "C4d", "C4e", "X4", "X6"),

@@ -53,9 +53,7 @@ part = lab.Part(
     "strength",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(
-            strengths=(0.1, 1.0), frobenius_strengths=(0.1, 3.0), scale_free_strengths=(0.1, 0.3)
-        ),
+        "smoke": lab.PartPreset(strengths=(0.1, 1.0), frobenius_strengths=(0.1, 3.0), scale_free_strengths=(0.1, 0.3)),
         "paper": lab.PartPreset(fewer={"strength": 5}),
     },
 )

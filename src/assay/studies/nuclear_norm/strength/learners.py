@@ -17,7 +17,7 @@ from assay.evaluation.domain_training import train
 from assay.methods import nuclear_norm
 from assay.probes.stable_rank import RankReport, rank_report
 
-from ..images.learners import Classifier, starting_from
+from ..images.learners import Classifier, Kept
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,10 @@ def train_with(
     penalty: Any, rate: float, network: Classifier, domains: Sequence[Samples], course: Course, classes: int, seed: int
 ) -> Outcome:
     """Train on all domains but the last, which is looked at."""
-    made: list[Classifier] = []
-
-    def make(classes: int) -> Classifier:
-        made.append(starting_from(network)(classes))  # type: ignore[arg-type]
-        return made[0]
-
+    made = Kept(network)
     algorithm = Algorithm("penalised", learning_rate=rate, penalty=penalty)
-    last = train(algorithm, make, classes, domains[:-1], domains[-1:], course, seed)[-1]
-    features = outside_features(made[0], domains[-1])
+    last = train(algorithm, made, classes, domains[:-1], domains[-1:], course, seed)[-1]
+    features = outside_features(made.last, domains[-1])
     return Outcome(
         last.accuracies[domains[-1].name],
         last.validation,
