@@ -60,8 +60,8 @@ def few_rows(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N1",
-    "Without any penalty descent on the diagonal model is wrong on most inputs outside the training domain, so that the "
-    "penalty makes the difference.",
+    "Without any penalty descent on the diagonal model is wrong on most inputs outside the training domain, so that "
+    "the penalty makes the difference.",
     source="control",
     when=LEGAL,
 )

@@ -60,8 +60,8 @@ def _line(v: Any, name: str) -> pl.DataFrame:
 @part.figure(
     "accuracy-inside-outside",
     caption="Accuracy outside against accuracy in the training domain of all networks on the two-dimensional task "
-    "(mean over seeds). All lie on one line for each γ, on which plain ERM is farthest to the right: no penalty changes what "
-    "accuracy outside goes with an accuracy inside.",
+    "(mean over seeds). All lie on one line for each γ, on which plain ERM is farthest to the right: no penalty "
+    "changes what accuracy outside goes with an accuracy inside.",
     shows=("X4", "X5"),
 )
 def inside_outside(m: Measurements[Params]) -> Any:
@@ -106,7 +106,7 @@ def accuracies(m: Measurements[Params]) -> pl.DataFrame:
                 exact = m.exact("outside_exact", arm="plane-optima", gamma=gamma, method=method)
                 optimum = f"{exact.value:.3f}"
             printed = {"ERM": "ERM", "nuclear norm 0.1": "ERM-NU"}.get(method) if gamma == 0.2 else None
-            value = m.paper_value(where="Figure 6.2", method=printed, domain="2-D") if printed else None
+            value = m.paper_value(data="2-D", method=printed) if printed else None
             rows.append(
                 {
                     "γ": gamma,

@@ -63,4 +63,4 @@ def train(z: Tensor, seeds: Seeds, recipe: Descent) -> Trained:
 
 
 def _norm(triangle: Tensor, extractor: Tensor, n: int) -> Tensor:
-    return nuclear_norm(triangle @ extractor.mT, "none", stacked=True) * float(n) ** -0.5
+    return nuclear_norm(triangle @ extractor.mT, "none", stacked=True).div(n**0.5)
