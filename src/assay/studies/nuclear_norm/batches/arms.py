@@ -14,7 +14,7 @@ from assay.training import Seeds
 from ..params import check_rising
 from ..problem import Environments
 from . import theory
-from .learners import Recipe, train
+from .learners import Recipe, train, train_limited
 
 
 class Params(lab.Params):
@@ -48,8 +48,8 @@ class Params(lab.Params):
     def rows(self, share: float) -> int:
         return round(share * self.diagonal_dim)
 
-    def recipe(self, rows: int, decay: float = 0.0, strength: float = 0.0, keep: int | None = None) -> Recipe:
-        return Recipe(rows, self.diagonal_steps, self.diagonal_rate, decay, strength, keep)
+    def recipe(self, rows: int, decay: float = 0.0, strength: float = 0.0) -> Recipe:
+        return Recipe(rows, self.diagonal_steps, self.diagonal_rate, decay, strength)
 
 
 part = lab.Part(
@@ -106,8 +106,10 @@ def diagonal(params: Params, seeds: Seeds, record: lab.Recorder, *, method: str)
 @part.arm("limited", over={"limit": lambda p: p.limits}, uses=RECIPE, tolerance=0.02)
 def limited(params: Params, seeds: Seeds, record: lab.Recorder, *, limit: int) -> None:
     """Full-batch descent that keeps so many of the largest weights after every step."""
-    recipe = params.recipe(params.diagonal_samples, decay=0.01, keep=limit)
-    _train(params, seeds, record, Recipe(recipe.rows, min(recipe.steps, 100), recipe.rate, recipe.decay, 0.0, limit))
+    problem = params.diagonal()
+    z = problem.sample(seeds, "training", params.diagonal_samples)
+    weights = train_limited(z, limit, steps=min(params.diagonal_steps, 100), rate=0.2, decay=0.01)
+    _record(params, seeds, record, problem, weights)
 
 
 @part.arm("rows", over={"rows_share": lambda p: p.row_shares}, uses=RECIPE, tolerance=0.05)

@@ -15,15 +15,14 @@ from assay.training.seeds import Seeds
 
 @dataclass(frozen=True)
 class Recipe:
-    """Adam, whose rate falls linearly to 0; ``rows`` is the batch for the loss and for the norm. ``strength`` is that
-    of the nuclear norm over √rows, ``keep`` the number of features that survive each step."""
+    """Adam, whose rate falls linearly to 0; ``rows`` is the batch for the loss and for the norm, ``strength`` that of
+    the nuclear norm over √rows."""
 
     rows: int
     steps: int = 1000
     rate: float = 0.01
     decay: float = 0.0
     strength: float = 0.0
-    keep: int | None = None
 
 
 def train(z: Tensor, seeds: Seeds, recipe: Recipe, watch: Callable[[int], None] = lambda step: None) -> Tensor:
@@ -42,14 +41,22 @@ def train(z: Tensor, seeds: Seeds, recipe: Recipe, watch: Callable[[int], None] 
         optimiser.zero_grad()
         torch.autograd.backward(losses.sum())
         optimiser.step()
-        if recipe.keep is not None:
-            keep_largest_(weights, recipe.keep)
         watch(step + 1)
     return weights.detach()
 
 
-@torch.no_grad()
-def keep_largest_(weights: Tensor, count: int) -> None:
-    """Set all but the ``count`` largest weights of each seed to zero."""
+def train_limited(z: Tensor, keep: int, *, steps: int, rate: float, decay: float) -> Tensor:
+    """Weights (seeds, d) after iterative hard thresholding: full-batch gradient descent from zero that keeps the
+    ``keep`` largest after every step. (Adam would make all first steps equally long, and the choice arbitrary.)"""
+    weights = torch.zeros(z.shape[0], z.shape[2], dtype=z.dtype, device=z.device)
+    for _ in range(steps):
+        slopes = -torch.sigmoid(-(z @ weights.unsqueeze(2)))  # (seeds, n, 1), of the logistic loss
+        gradient = (slopes.mT @ z).squeeze(1) / z.shape[1] + decay * weights
+        weights = keep_largest(weights - rate * gradient, keep)
+    return weights
+
+
+def keep_largest(weights: Tensor, count: int) -> Tensor:
+    """All but the ``count`` largest weights of each seed set to zero."""
     kept = weights.abs().topk(count, dim=1).indices
-    weights.mul_(torch.zeros_like(weights).scatter_(1, kept, 1.0))
+    return weights * torch.zeros_like(weights).scatter_(1, kept, 1.0)
