@@ -19,7 +19,9 @@ BY_DOMAIN = ("Table E.1", "Table E.2", "Table E.3", "Table E.4", "Table E.5")
 def _gains(m: Measurements[Params]) -> pl.DataFrame:
     """The printed accuracy with the nuclear norm minus that without it, by data set and domain. The error is that of
     a difference of two independent means."""
-    frame = m.paper.filter(pl.col("where").is_in(BY_DOMAIN)).select("data", "method", "domain", "value", "error")
+    frame = m.paper.filter(pl.col("where").is_in(BY_DOMAIN)).select(
+        "data", "method", "domain", "value", pl.col("error").cast(pl.Float64, strict=False)
+    )
     parts = []
     for base, other in PAIRS.items():
         with_it, without = (frame.filter(pl.col("method") == name).drop("method") for name in (other, base))

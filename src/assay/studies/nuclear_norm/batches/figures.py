@@ -32,9 +32,9 @@ def rows_per_batch(m: Measurements[Params]) -> Any:
 def _panel(m: Measurements[Params], metric: str, title: str) -> Any:
     frame = charts.summarise(m.rows(metric, arm="rows"), "rows_share")
     base = alt.Chart(frame, width=300, height=240).encode(
-        x=alt.X("rows_share:Q", title="rows per batch/features", scale=alt.Scale(type="log"))
+        x=alt.X("rows_share:Q", title="rows per batch/features", scale=alt.Scale(type="log", nice=False))
     )
-    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=title))
+    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=title, scale=alt.Scale(domain=[0, 1])))
     return line + base.mark_rule().encode(y="low:Q", y2="high:Q")
 
 

@@ -120,7 +120,7 @@ def erm_curve(m: Measurements[Params]) -> Any:
                 x="validation:Q",
                 y="accuracy:Q",
                 color=alt.Color("method:N", title=None, sort=list(METHODS)),
-                shape=alt.Shape("method:N", sort=list(METHODS)),
+                shape=alt.Shape("method:N", title=None, sort=list(METHODS)),
             )
         )
         panels.append(line + dots)

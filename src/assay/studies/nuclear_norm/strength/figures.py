@@ -38,10 +38,15 @@ def rank_and_strength(m: Measurements[Params]) -> Any:
     panels = []
     for metric, title in QUANTITIES.items():
         base = alt.Chart(frame.filter(pl.col("metric") == metric), width=230, height=170).encode(
-            x=alt.X("strength:Q", title="λ", scale=alt.Scale(type="log")),
+            x=alt.X("strength:Q", title="λ", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(tickCount=4)),
             color=alt.Color("cue:N", title="cue", sort=None),
         )
-        scale = alt.Scale(type="log") if metric in ("printed_rank", "norm") else alt.Scale(zero=False)
+        if metric in ("printed_rank", "norm"):  # an interval may reach below zero, which has no logarithm
+            panels.append(
+                base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=title, scale=alt.Scale(type="log")))
+            )
+            continue
+        scale = alt.Scale(zero=False)
         low = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q")
         panels.append(low + base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=title, scale=scale)))
     return alt.vconcat(alt.hconcat(*panels[:3]), alt.hconcat(*panels[3:]))
@@ -58,7 +63,12 @@ def rank_and_strength(m: Measurements[Params]) -> Any:
 def rank_at_equal_length(m: Measurements[Params]) -> Any:
     frame = _means(m, ["stable_rank", "length"]).filter((pl.col("length") > 1e-3) & (pl.col("stable_rank") > 0))
     chart = alt.Chart(frame, width=300, height=250).encode(
-        x=alt.X("length:Q", title="length of features", scale=alt.Scale(type="log")),
+        x=alt.X(
+            "length:Q",
+            title="length of features",
+            scale=alt.Scale(type="log", nice=False),
+            axis=alt.Axis(tickCount=4),
+        ),
         y=alt.Y("stable_rank:Q", title="stable rank outside", scale=alt.Scale(zero=False)),
         color=alt.Color("penalty:N", title=None, sort=list(PENALTIES)),
         order="lam:Q",
