@@ -15,10 +15,9 @@ from torch.nn.functional import softplus
 
 from .problem import Environments
 
-NODES = 24  # Gauss–Legendre nodes for each piece of a single feature
+NODES = {1: 24, 2: 12}  # Gauss–Legendre nodes for each piece of a feature, by the number of features in a sum
 WIDTH = 12  # half of the grid of a sum of many features, in its standard deviations
 SMOOTH = 12  # from so many features on a density is smooth enough for 8 points per deviation, else it has 20
-FEW = 2  # up to so many features a product of nodes is exact and cheap
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class SumLaw:
         product of Gauss–Legendre rules; the density of many is their characteristic function turned back."""
         if count == 0:
             return cls(torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
-        points, weights = _few(count, gamma) if count <= FEW else _many(count, gamma)
+        points, weights = _few(count, gamma) if count in NODES else _many(count, gamma)
         kept = weights > 0
         return cls(torch.from_numpy(points[kept]), torch.from_numpy(weights[kept]))
 
@@ -129,7 +128,7 @@ def _two_kinds(invariant: int, environmental: int, gamma: float) -> TwoKinds:
 
 
 def _few(count: int, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    nodes, shares = np.polynomial.legendre.leggauss(NODES)
+    nodes, shares = np.polynomial.legendre.leggauss(NODES.get(count, 12))
     up, shares = (nodes + 1) / 2, shares / 2
     points, weights = np.concatenate([up, -up]), np.concatenate([(0.5 + gamma) * shares, (0.5 - gamma) * shares])
     total, chance = points, weights

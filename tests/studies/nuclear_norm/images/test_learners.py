@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -14,6 +16,7 @@ from assay.studies.nuclear_norm.images.learners import (
     Methods,
     make_network,
     pretrain,
+    stopped_at,
 )
 from assay.studies.nuclear_norm.images.problem import Domain
 
@@ -21,6 +24,13 @@ from assay.studies.nuclear_norm.images.problem import Domain
 def batches(n: int = 24):
     g = torch.Generator().manual_seed(0)
     return [(torch.rand(n, 1, 6, 6, generator=g) + at, torch.randint(3, (n,), generator=g)) for at in range(3)]
+
+
+def test_a_training_is_stopped_where_its_validation_is_high_enough():
+    validation, outside = [0.8, 0.9, 0.95], [0.7, 0.6, 0.4]
+    assert [stopped_at(level, validation, outside) for level in (0.7, 0.85, 0.95, 0.99)] == [0.7, 0.6, 0.4, 0.4]
+    assert math.isnan(stopped_at(0.9, validation, [0.7, math.nan, 0.4]))
+    assert math.isnan(stopped_at(math.nan, validation, outside))
 
 
 @pytest.fixture

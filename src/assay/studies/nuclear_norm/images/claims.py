@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from assay.lab import Judgement, Measurements, Values, combine
 
 from .arms import Params, part
+from .learners import stopped_at
 from .problem import NAMES
 
 SOURCE = "Tables 6.1 and 6.2, on stand-in domains in place of DomainBed; trials and looks chosen by validation"
@@ -41,10 +40,8 @@ def above_curve(m: Measurements[Params], cue: str, method: str, target: str) -> 
     both = looks[0].join(looks[1], on=["seed", "step"], suffix="_accuracy")
     best: dict[int, float] = {}
     for (seed,), rows in both.group_by("seed"):
-        validation, outside = rows["value"].to_numpy(), rows["value_accuracy"].to_numpy()
         asked = level.by_seed.get(seed, math.nan)
-        known = bool(np.isfinite([*validation, *outside, asked]).all())
-        best[seed] = float(outside[validation >= min(asked, validation.max())].max()) if known else math.nan
+        best[seed] = stopped_at(asked, rows["value"].to_list(), rows["value_accuracy"].to_list())
     return ours - Values(best, "ERM's curve")
 
 

@@ -83,6 +83,15 @@ class Kept:
         return self.last
 
 
+def stopped_at(level: float, validation: Sequence[float], outside: Sequence[float]) -> float:
+    """The best accuracy outside that a training shows at a look with at least this validation accuracy, as if one had
+    stopped it there; where it has no such look, at its looks with the best one. NaN where a number is not finite."""
+    if not all(map(math.isfinite, (level, *validation, *outside))):
+        return math.nan
+    reached = min(level, max(validation))
+    return max(there for here, there in zip(validation, outside, strict=True) if here >= reached)
+
+
 @dataclass(frozen=True)
 class CORAL:
     """Cross-entropy plus ``lam`` times the distance of the domains' feature means and covariances, over all pairs."""

@@ -16,7 +16,7 @@ from assay.training import Seeds
 
 from ..images.arms import OPTIONS, SHOWN
 from ..images.arms import Params as Images
-from ..images.learners import FrobeniusNorm
+from ..images.learners import FrobeniusNorm, stopped_at
 from ..params import check_rising
 from .learners import Outcome, at_matched_length, train_with
 
@@ -74,8 +74,11 @@ def strength(params: Params, seeds: Seeds, record: lab.Recorder, *, cue: str) ->
             record.progress(done, len(trained))
         found.append(ends)
     for kind, lam in found[0]:
-        _record(record, {"penalty": kind, "lam": lam}, [ends[kind, lam] for ends in found])
-    record(matched_rank=[_matched(params, ends) for ends in found])
+        at: dict[str, Any] = {"penalty": kind, "lam": lam}
+        _record(record, at, [ends[kind, lam] for ends in found])
+        record(at=at, above_curve=[_beyond(ends[kind, lam], ends["nuclear norm", 0.0]) for ends in found])
+    ranks, accuracies = zip(*(_matched(params, ends) for ends in found), strict=True)
+    record(matched_rank=ranks, matched_accuracy=accuracies)
     for name, lam in (("none", 0.0), ("nuclear norm", params.strengths[len(params.strengths) // 2])):
         values = [ends["nuclear norm", lam].ranks.spectrum for ends in found]
         record.array(f"spectrum: {name}", np.asarray(values))
@@ -100,15 +103,24 @@ def _record(record: lab.Recorder, at: dict[str, Any], ends: list[Outcome]) -> No
     )
 
 
-def _matched(params: Params, ends: dict[tuple[str, float], Outcome]) -> float:
-    """The mean over strengths of ln(stable rank/that of the control at the same length), where the control has that
-    length; NaN where it never has."""
-    control = [ends["nuclear norm", 0.0], *(ends["Frobenius", lam] for lam in params.frobenius_strengths)]
-    lengths, ranks = [end.length for end in control], [end.ranks.stable for end in control]
-    apart = []
-    for lam in params.strengths:
-        end = ends["nuclear norm", lam]
-        matched = at_matched_length(lengths, ranks, end.length)
-        if matched > 0 and end.ranks.stable > 0:
-            apart.append(math.log(end.ranks.stable / matched))
-    return float(np.mean(apart)) if apart else math.nan
+def _beyond(end: Outcome, plain: Outcome) -> float:
+    """The accuracy outside above the best of the plain training's looks with at least the same validation accuracy."""
+    validation, outside = zip(*plain.looks, strict=True)
+    return end.accuracy - stopped_at(end.validation, validation, outside)
+
+
+def _matched(params: Params, ends: dict[tuple[str, float], Outcome]) -> tuple[float, float]:
+    """Means over strengths of ln(stable rank/that of the control at the same length) and of the difference in accuracy
+    outside, where the control has that length and the training still classifies: its validation accuracy is at least
+    nine tenths of that without a penalty. NaN where there is no such strength."""
+    plain = ends["nuclear norm", 0.0]
+    control = [plain, *(ends["Frobenius", lam] for lam in params.frobenius_strengths)]
+    lengths = [end.length for end in control]
+    ranks, accuracies = [], []
+    for end in (ends["nuclear norm", lam] for lam in params.strengths):
+        rank = at_matched_length(lengths, [each.ranks.stable for each in control], end.length)
+        accuracy = at_matched_length(lengths, [each.accuracy for each in control], end.length)
+        if rank > 0 and end.validation >= 0.9 * plain.validation:
+            ranks.append(math.log(end.ranks.stable / rank))
+            accuracies.append(end.accuracy - accuracy)
+    return (float(np.mean(ranks)), float(np.mean(accuracies))) if ranks else (math.nan, math.nan)

@@ -85,6 +85,29 @@ def at_equal_length(m: Measurements[Params], *, cue: str) -> Judgement:
 
 
 @part.claims_over(
+    {"X17": {"cue": "patch"}, "X18": {"cue": "texture"}},
+    statement="Features of equal length are more accurate in the reversed domain under the nuclear norm than under a "
+    "Frobenius norm (stand-in images with a {cue} cue).",
+    source="Derived: a gain by rank is one that shrinking features does not give",
+)
+def more_accurate_at_equal_length(m: Measurements[Params], *, cue: str) -> Judgement:
+    found = m.final("matched_accuracy", arm="strength", cue=cue)
+    return found.named("accuracy − that of the control, mean over strengths").above(0)
+
+
+@part.claims_over(
+    {"X19": {"cue": "patch"}, "X20": {"cue": "texture"}},
+    statement="The nuclear norm at strength 1 lies above ERM's own curve of accuracy in the reversed domain against "
+    "validation accuracy over steps ({cue} cue).",
+    source="A trial at this strength, which training-domain validation would have to find",
+    when={"strength 1 among the strengths": lambda p: 1.0 in p.strengths},
+)
+def above_the_curve(m: Measurements[Params], *, cue: str) -> Judgement:
+    found = m.final("above_curve", arm="strength", cue=cue, penalty="nuclear norm", lam=1.0)
+    return found.named("accuracy above ERM's curve").above(0)
+
+
+@part.claims_over(
     {"X15": {"cue": "patch"}, "X16": {"cue": "texture"}},
     statement="The nuclear norm divided by the Frobenius norm, which no scale moves, lowers the stable rank of "
     "features outside (stand-in images with a {cue} cue).",

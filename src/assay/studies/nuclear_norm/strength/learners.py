@@ -22,11 +22,12 @@ from ..images.learners import Classifier, Kept
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a training: accuracies, the features' length ‖F‖_F/√rows outside, their normalised nuclear norm and
-    their ranks."""
+    """The end of a training, and its looks on the way (validation accuracy, accuracy outside); the features' length
+    ‖F‖_F/√rows outside, their normalised nuclear norm and their ranks."""
 
     accuracy: float
     validation: float
+    looks: tuple[tuple[float, float], ...]
     length: float
     penalty: float
     ranks: RankReport
@@ -38,11 +39,13 @@ def train_with(
     """Train on all domains but the last, which is looked at."""
     made = Kept(network)
     algorithm = Algorithm("penalised", learning_rate=rate, penalty=penalty)
-    last = train(algorithm, made, classes, domains[:-1], domains[-1:], course, seed)[-1]
+    checks = train(algorithm, made, classes, domains[:-1], domains[-1:], course, seed)
+    looks = tuple((check.validation, check.accuracies[domains[-1].name]) for check in checks)
     features = outside_features(made.last, domains[-1])
     return Outcome(
-        last.accuracies[domains[-1].name],
-        last.validation,
+        looks[-1][1],
+        looks[-1][0],
+        looks,
         float(features.square().sum(1).mean().sqrt()),
         float(nuclear_norm(features)),
         rank_report(features),
@@ -57,11 +60,11 @@ def outside_features(network: Classifier, domain: Samples) -> Tensor:
     return torch.cat([network.features(part.to(device)) for part in domain.inputs.split(256)]).cpu()
 
 
-def at_matched_length(lengths: Sequence[float], ranks: Sequence[float], length: float) -> float:
-    """The control's rank where its features have this length, between two of its trainings on a logarithmic scale; NaN
-    outside of what it reached."""
-    kept = [(at, rank) for at, rank in zip(lengths, ranks, strict=True) if at > 0]
-    if length <= 0 or not kept or not np.isfinite([*lengths, *ranks, length]).all():
+def at_matched_length(lengths: Sequence[float], heights: Sequence[float], length: float) -> float:
+    """The control's rank or accuracy where its features have this length, between two of its trainings on a
+    logarithmic scale; NaN outside of what it reached."""
+    kept = [(at, height) for at, height in zip(lengths, heights, strict=True) if at > 0]
+    if length <= 0 or not kept or not np.isfinite([*lengths, *heights, length]).all():
         return float("nan")
     order = sorted(kept)
     at = np.log([each[0] for each in order])
