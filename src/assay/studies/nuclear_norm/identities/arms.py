@@ -11,8 +11,9 @@ from assay.training import Seeds
 
 from . import theory
 
-SHAPES = [{"rows": 8, "width": 5}, {"rows": 5, "width": 8}, {"rows": 24, "width": 24}]
+SHAPES = [{"rows": 8, "width": 5}, {"rows": 5, "width": 8}, {"rows": 24, "width": 16}]
 MATRICES = 20
+STEP = 1e-5  # of finite differences
 
 part = lab.Part("identities", params=lab.Params)
 
@@ -26,8 +27,12 @@ def norm_identities(params: lab.Params, seeds: Seeds, record: lab.Recorder, *, r
     features = features.detach()
     frobenius, norm = features.square().sum((-2, -1)).sqrt(), values.detach()
     least = min(rows, width)
+    towards = seeds.normal("directions", MATRICES, rows, width)
+    risen = (theory.norm_by_gram(features + STEP * towards) - theory.norm_by_gram(features - STEP * towards)) / 2 / STEP
+    along = (theory.subgradient(features) * towards).sum((-2, -1))
     record(
         gradient_error=(slope - theory.subgradient(features)).abs().amax((1, 2, 3)),
+        difference_error=(risen - along).abs().amax(1),
         below_frobenius=(frobenius - norm).amax(1) / least,
         above_root_rank=(norm / frobenius).amax(1) / least**0.5,
     )

@@ -13,6 +13,13 @@ def subgradient(features: Tensor) -> Tensor:
     return product
 
 
+def norm_by_gram(features: Tensor) -> Tensor:
+    """The sum of singular values of (..., rows, dim) as roots of the smaller Gram matrix's eigenvalues."""
+    wide = features if features.shape[-2] <= features.shape[-1] else features.mT
+    total: Tensor = torch.linalg.eigvalsh(wide @ wide.mT).clamp(min=0).sqrt().sum(-1)
+    return total
+
+
 def least_norm(inputs: Tensor, classifier: Tensor, head: Tensor) -> Tensor:
     """min ‖XAᵀ‖_* over all extractors A with Aᵀh = v, for one logit: ‖Xv‖/‖h‖. All arguments are stacked."""
     lengths: Tensor = (inputs @ classifier.unsqueeze(-1)).squeeze(-1).norm(dim=-1) / head.norm(dim=-1)

@@ -60,14 +60,25 @@ def helps_erm(m: Measurements[Params], *, cue: str) -> Judgement:
     return gain(m, cue, "ERM").above(0)
 
 
-@part.claims_over(
-    {"C1c": {"cue": "patch"}, "C1d": {"cue": "texture"}},
-    statement="On stand-in domains with a {cue} cue ERM with the nuclear norm lies above ERM's own curve of accuracy "
-    "outside against validation accuracy over steps.",
+@part.claim(
+    "C1c",
+    "On stand-in domains with a patch cue ERM with the nuclear norm lies above ERM's own curve of accuracy outside "
+    "against validation accuracy over steps.",
     source=SOURCE + "; a gain that ERM has by stopping earlier is none",
 )
-def above_erms_curve(m: Measurements[Params], *, cue: str) -> Judgement:
-    return average_above_curve(m, cue, "ERM-NU").above(0)
+def above_erms_curve_with_patches(m: Measurements[Params]) -> Judgement:
+    return average_above_curve(m, "patch", "ERM-NU").above(0)
+
+
+@part.claim(
+    "C1d",
+    "On stand-in domains with a texture cue ERM with the nuclear norm lies above ERM's own curve of accuracy outside "
+    "against validation accuracy over steps.",
+    source=SOURCE + "; a gain that ERM has by stopping earlier is none",
+    headline=True,
+)
+def above_erms_curve_with_textures(m: Measurements[Params]) -> Judgement:
+    return average_above_curve(m, "texture", "ERM-NU").above(0)
 
 
 @part.claims_over(
@@ -90,7 +101,6 @@ def stacks(m: Measurements[Params], *, base: str, cue: str) -> Judgement:
     "In the reversed domain of stand-in images with a texture cue the nuclear norm, chosen by validation, gains at "
     "least half of what the cue costs ERM.",
     source="Derived from the account: a rank penalty drops environmental features first; cost by domains without a cue",
-    headline=True,
 )
 def recovers(m: Measurements[Params]) -> Judgement:
     free = m.final("accuracy", arm="no-cue", target="reversed")
@@ -102,7 +112,6 @@ def recovers(m: Measurements[Params]) -> Judgement:
     "N4",
     "The nuclear norm at strength 0 trains exactly the network that plain ERM trains, bit for bit.",
     source="control",
-    headline=True,
 )
 def zero_is_erm(m: Measurements[Params]) -> Judgement:
     same = m.every("identical", arm="zero-strength")

@@ -48,7 +48,6 @@ def ratio_below_bound(m: Measurements[Params]) -> Judgement:
     "Under weight decay a feature's weight is in proportion to its mean: α/β = 1/(2γ) to within 3 %, at every size and "
     "weight decay tried.",
     source="Derived: the leading order of the gradient; the source bounds the ratio by 3/(4γ)",
-    headline=True,
 )
 def ratio_of_means(m: Measurements[Params]) -> Judgement:
     apart = m.rows("share_of_means", arm="decayed").with_columns(value=(pl.col("value") - 1).abs())
@@ -71,7 +70,6 @@ def decay_is_needed(m: Measurements[Params]) -> Judgement:
     "always lowers its loss.",
     source="Lemma 6.2, with weight decay",
     printed="the optimum without weight decay, which does not exist: the loss falls to 0 as weights grow",
-    headline=True,
 )
 def exchange_helps(m: Measurements[Params]) -> Judgement:
     return _least(m.rows("saved_by_exchange", arm="supports"), "loss saved by an exchange").above(0)

@@ -67,7 +67,6 @@ def penalised_is_good(m: Measurements[Params]) -> Judgement:
     "On the two-dimensional task no strength of the nuclear norm that was tried beats plain ERM outside, at γ = 0.2 or "
     "γ = 0.4.",
     source="Derived: the data are separable by the invariant coordinate, which plain ERM approaches",
-    headline=True,
 )
 def never_better(m: Measurements[Params]) -> Judgement:
     leads = [_outside(m, method, gamma) - _outside(m, "ERM", gamma) for gamma in GAMMAS for method in NORMS]
