@@ -8,8 +8,11 @@ Small encoders of real and made-up images follow (``images``, ``fine_tuning``), 
 from assay import lab
 
 from .components import arms as components
+from .fine_tuning import arms as fine_tuning
+from .images import arms as images
 from .risk import arms as risk
 from .similarity import arms as similarity
+from .text import arms as text
 from .thresholds import arms as thresholds
 from .update import arms as update
 from .weights import arms as weights
@@ -17,6 +20,9 @@ from .weights import arms as weights
 
 # From the last part to the first: fields are listed from the last base on.
 class Params(
+    text.Params,
+    fine_tuning.Params,
+    images.Params,
     update.Params,
     similarity.Params,
     risk.Params,
@@ -41,6 +47,9 @@ study = lab.Study(
         risk.part,
         similarity.part,
         update.part,
+        images.part,
+        fine_tuning.part,
+        text.part,
     ),
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 from torch.nn.functional import normalize
 
 from assay import lab
@@ -24,8 +24,10 @@ CURVED = ("logistic", "exponential")
 
 class Params(lab.Params):
     tables: int = Field(50, ge=1, description="random tables per seed on which the identities are evaluated")
-    table_steps: int = Field(1500, ge=10, description="Adam steps on a table of representations")
-    table_norms: tuple[float, ...] = Field((1.0, 2.0), min_length=1, description="norms B of the representations")
+    table_steps: int = Field(1200, ge=10, description="Adam steps on a table of representations")
+    table_norms: tuple[PositiveFloat, ...] = Field(
+        (1.0, 1.5), min_length=1, description="norms B of the representations"
+    )
     projection_steps: int = Field(400, ge=10, description="steps of a linear representation on sampled triples")
     projection_batch: int = Field(500, ge=10, description="triples per step")
 
@@ -34,7 +36,7 @@ part = lab.Part(
     "components",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(tables=5, table_steps=400, projection_steps=100),
+        "smoke": lab.PartPreset(tables=5, table_norms=(1.0,), table_steps=250, projection_steps=100),
         "paper": lab.PartPreset(tables=500, projection_steps=2000),
     },
 )

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from assay.data.images import ImageSet
 from assay.data.views import random_view
 from assay.methods.contrastive_regularization import contrastive_loss
 from assay.methods.momentum_queue import MomentumQueue
 from assay.networks.resnet import ResNet
 from assay.networks.small_cnn import SmallCnn, kaiming_
+from assay.probes.label_efficiency import label_efficiency
 from assay.training import stream
 
 Network = Literal["mlp", "cnn", "resnet"]
@@ -106,3 +108,34 @@ def _order(count: int, batch: int, generator: torch.Generator) -> Iterator[Tenso
     while True:
         order = torch.randperm(count, generator=generator)
         yield from torch.split(order[: count // size * size], size)
+
+
+def target_view(smallest: float) -> Callable[[Tensor], Tensor]:
+    """Views with torch's own generator, for methods that seed it themselves."""
+    return lambda images: random_view(images, smallest=smallest)
+
+
+@torch.no_grad()
+def features(encoder: nn.Module, images: Tensor) -> Tensor:
+    """Features (n, dim) on the CPU."""
+    device = next((p.device for p in encoder.parameters()), images.device)
+    return torch.cat([encoder(chunk.to(device)).float().cpu() for chunk in torch.split(images, 1000)])
+
+
+def accuracies(
+    encoder: nn.Module, train: ImageSet, test: ImageSet, budgets: Sequence[int], seed: int, draws: int
+) -> list[float]:
+    """Accuracy of a ridge head at every number of labels, the mean over draws of labelled images. An encoder that
+    diverged has none."""
+    read = [(features(encoder, each.images), each.labels) for each in (train, test)]
+    if not all(bool(found.isfinite().all()) for found, _ in read):
+        return [math.nan] * len(budgets)
+    sizes = [min(budget, len(train)) for budget in budgets]
+    seeds = [1000 * seed + draw for draw in range(draws)]
+    report = label_efficiency({"encoder": _as_it_is}, *read, budgets=sizes, seeds=seeds, show=False)
+    found = dict(zip(report.budgets, report.accuracy[0].mean(1).tolist(), strict=True))
+    return [found[size] for size in sizes]
+
+
+def _as_it_is(found: Tensor) -> Tensor:
+    return found
