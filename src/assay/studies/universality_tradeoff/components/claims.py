@@ -80,7 +80,6 @@ def constant_norm(m: Measurements[Params]) -> Judgement:
     "Tables of constant norm trained on logistic or exponential contrastive loss end without any variation over the "
     "spurious state.",
     source="Theorem 7.2 (1); a millionth of the norm² for the descent",
-    headline=True,
 )
 def trained_invariance(m: Measurements[Params]) -> Judgement:
     found = m.every("variation", arm="invariance", view="redrawn", loss=list(CURVED))

@@ -98,5 +98,5 @@ def separation(found: Tensor, labels: Tensor) -> float:
     means = torch.stack([rows[labels == c].mean(0) for c in classes])
     shares = torch.stack([(labels == c).double().mean() for c in classes])
     between = ((means - rows.mean(0)).square().sum(1) * shares).sum()
-    torch.stack([(rows[labels == c] - mean).square().sum(1).mean() for c, mean in zip(classes, means, strict=True)])
+    around = [(rows[labels == c] - mean).square().sum(1).mean() for c, mean in zip(classes, means, strict=True)]
     return float(between / (torch.stack(around) * shares).sum())

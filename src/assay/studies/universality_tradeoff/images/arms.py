@@ -81,7 +81,7 @@ class Params(Images):
     image_labels: tuple[PositiveInt, ...] = Field(
         (20, 100, 1000), min_length=2, description="labels of the linear heads, fewest and most among them"
     )
-    image_draws: int = Field(5, ge=1, description="draws of labelled images per seed")
+    image_draws: int = Field(10, ge=1, description="draws of labelled images per seed")
     image_update_steps: int = Field(100, ge=1, description="steps of the contrastive update on target images")
     image_update_rate: float = Field(5e-4, gt=0, description="its rate")
     image_decays: tuple[NonNegativeFloat, ...] = Field(

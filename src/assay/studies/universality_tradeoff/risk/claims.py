@@ -71,7 +71,6 @@ def few_against_many(m: Measurements[Params]) -> Judgement:
     "The trade-off turns around where a tenth of the label is private: with 10 labels the encoder of 4 tasks has the "
     "lower risk.",
     source="control: the ratio of the bounds is below 1 there; " + MODEL,
-    headline=True,
     when=SIZE,
 )
 def reversed_case(m: Measurements[Params]) -> Judgement:
@@ -166,7 +165,6 @@ def specific_form(m: Measurements[Params]) -> Judgement:
     "On another task the specific encoder keeps an error that no labels remove: with the most labels its risk is the "
     "private share, within 5 %.",
     source="Proposition 7.4: min_u E(uᵀz_S − y)² = v₂; 5 % for the finite number of labels",
-    headline=True,
     when={"at least 1,000 labels for 10 shared features": lambda p: max(p.floor_labels) >= 100 * p.risk_shared},
 )
 def floor(m: Measurements[Params]) -> Judgement:

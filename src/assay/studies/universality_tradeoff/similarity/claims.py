@@ -12,7 +12,7 @@ from .arms import LARGEST, Params, part
     "C7a",
     "Linear CKA on target data between encoders of mixtures of linear tasks is that of a closed form, within 0.02.",
     source="Derived for Section 7.3.2: (s + (r − s)/(T₁T₂))/√(…); the specification's 0.02 for 4,000 samples",
-    headline=True,
+    when={"at least 4,000 samples": lambda p: p.cka_samples >= 4000},
 )
 def formula(m: Measurements[Params]) -> Judgement:
     gap = m.every("cka", arm="linear-cka") - m.every("predicted", arm="linear-cka")

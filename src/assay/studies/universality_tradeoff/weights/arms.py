@@ -44,7 +44,7 @@ def program(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     found = optimal_weights(UNEVEN)
     record(uneven_shared=found[0])
     for t, weight in enumerate(found[1:]):
-        record(at={"task": t + 1}, uneven_private=weight)
+        record(at={"number": t + 1}, uneven_private=weight)
 
 
 @part.arm("equal-optima", uses=("shared", "relevant", "spurious"), dtype="float64", tolerance=1e-9)
@@ -71,7 +71,7 @@ def _record_blocks(record: lab.Recorder, problem: LinearTasks, found: torch.Tens
         own = problem.own(t)
         block = found[:, own][:, :, own]
         outside.append((block - torch.diag_embed(block.diagonal(dim1=1, dim2=2))).abs().amax((1, 2)))
-        record(at={"task": t + 1}, private_weight=diagonal[:, own[s:]].mean(1))
+        record(at={"number": t + 1}, private_weight=diagonal[:, own[s:]].mean(1))
     record(off_diagonal=torch.stack(outside).amax(0))
     record(other_weight=diagonal[:, problem.own(0)[-1] + 1 : k].amax(1) if problem.tasks > 1 else 0.0)
 

@@ -31,7 +31,7 @@ def even_program(m: Measurements[Params]) -> Judgement:
 )
 def private_weights(m: Measurements[Params]) -> Judgement:
     ratios = [
-        m.final("private_weight", arm="mixture", tasks=tasks, task=t + 1) * tasks
+        m.final("private_weight", arm="mixture", tasks=tasks, number=t + 1) * tasks
         for tasks in m.params.mixture_tasks
         for t in range(tasks)
     ]
@@ -72,7 +72,7 @@ def diagonal_blocks(m: Measurements[Params]) -> Judgement:
     when=LONG,
 )
 def specific_weights(m: Measurements[Params]) -> Judgement:
-    parts = [m.final("shared_weight", arm="single"), m.final("private_weight", arm="single", task=1)]
+    parts = [m.final("shared_weight", arm="single"), m.final("private_weight", arm="single", number=1)]
     worst = combine(farthest_from(1), parts, "weight of the task's features, farthest from 1")
     return worst.equals(1, within=0.05, because=FIVE_PERCENT)
 
@@ -116,7 +116,7 @@ def spectrum_is_free(m: Measurements[Params]) -> Judgement:
     source="the convex program of Appendix F.2.2, solved for s = 2, r = 4; solver to 1e-4",
 )
 def dropped(m: Measurements[Params]) -> Judgement:
-    return m.exact("uneven_private", arm="program", task=3).named("weight of the rare task").at_most(1e-4)
+    return m.exact("uneven_private", arm="program", number=3).named("weight of the rare task").at_most(1e-4)
 
 
 @part.claim(
@@ -128,7 +128,7 @@ def dropped(m: Measurements[Params]) -> Judgement:
 )
 def uneven_weights(m: Measurements[Params]) -> Judgement:
     gaps = [
-        m.final("private_weight", arm="uneven", task=t) - m.exact("uneven_private", arm="program", task=t).value
+        m.final("private_weight", arm="uneven", number=t) - m.exact("uneven_private", arm="program", number=t).value
         for t in (1, 2, 3)
     ]
     worst = combine(farthest_from(0), gaps, "weight, trained − program, farthest from 0")

@@ -62,12 +62,12 @@ def weights(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
     for tasks in m.params.mixture_tasks:
         where = {"arm": "mixture", "tasks": tasks}
-        private = [m.final("private_weight", task=t + 1, **where) for t in range(tasks)]
+        private = [m.final("private_weight", number=t + 1, **where) for t in range(tasks)]
         rows.append(_row(m, f"even mixture, T = {tasks}", where, private, [1 / tasks] * tasks))
-    alone = [m.final("private_weight", arm="single", task=t) for t in (1, 2, 3)]
+    alone = [m.final("private_weight", arm="single", number=t) for t in (1, 2, 3)]
     rows.append(_row(m, "one task of three", {"arm": "single"}, alone, [1, 0, 0]))
-    drawn = [m.final("private_weight", arm="uneven", task=t) for t in (1, 2, 3)]
-    program = [m.exact("uneven_private", arm="program", task=t).value for t in (1, 2, 3)]
+    drawn = [m.final("private_weight", arm="uneven", number=t) for t in (1, 2, 3)]
+    program = [m.exact("uneven_private", arm="program", number=t).value for t in (1, 2, 3)]
     rows.append(_row(m, "shares 0.6, 0.3, 0.1", {"arm": "uneven"}, drawn, program))
     return pl.DataFrame(rows)
 
