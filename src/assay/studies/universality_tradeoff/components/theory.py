@@ -37,7 +37,8 @@ def hinge_counterexample(angle: float) -> tuple[FiniteModel, Tensor]:
     table = torch.zeros(2, 2, 4, dtype=torch.float64)
     for a in range(2):
         for u, sign in enumerate((-1, 1)):
-            table[a, u, 2 * a : 2 * a + 2] = math.sqrt(2) * torch.tensor([math.cos(half), sign * math.sin(half)])
+            table[a, u, 2 * a] = math.sqrt(2) * math.cos(half)
+            table[a, u, 2 * a + 1] = sign * math.sqrt(2) * math.sin(half)
     return FiniteModel((0.5, 0.5), (0.5, 0.5)), table
 
 

@@ -39,6 +39,8 @@ class Params(lab.Params):
         (20, 40, 200, 1000), min_length=1, description="labels m on another task than the one pretrained on"
     )
 
+    floor_draws: int = Field(50, ge=10, description="draws of labelled points per seed there")
+
     @model_validator(mode="after")
     def _risk_goes_together(self) -> Params:
         check_rising(risk_tasks=self.risk_tasks, risk_labels=self.risk_labels, floor_labels=self.floor_labels)
@@ -106,10 +108,10 @@ def probe(params: Params, seeds: Seeds, record: lab.Recorder, *, tasks: int) -> 
 @part.arm(
     "other-task",
     over={"labels": lambda p: p.floor_labels},
-    uses=("risk_shared", "risk_relevant", "risk_draws"),
+    uses=("risk_shared", "risk_relevant", "floor_draws"),
     dtype="float64",
     tolerance=1e-6,
-    working_set=lambda p: 8.0 * p.risk_draws * 1000 * p.risk_relevant,
+    chunk=8,
 )
 def other_task(params: Params, seeds: Seeds, record: lab.Recorder, *, labels: int) -> None:
     """The representation of one task used for another: only shared features are left."""
@@ -118,8 +120,8 @@ def other_task(params: Params, seeds: Seeds, record: lab.Recorder, *, labels: in
     # The encoder of task 0 in coordinates of z; of task 1's private features it knows nothing.
     encoder = canonical(problem, (1.0, 1.0, 0.0)).to(seeds.device, seeds.dtype)[:, own]
     for private in PRIVATE:
-        truth = problem.label_weights(seeds, "label weights", private, draws=params.risk_draws)
-        points = seeds.normal(f"points, {labels}", params.risk_draws, labels, problem.relevant)
+        truth = problem.label_weights(seeds, "label weights", private, draws=params.floor_draws)
+        points = seeds.normal(f"points, {labels}", params.floor_draws, labels, problem.relevant)
         answers = torch.einsum("sdmr,sdr->sdm", points, truth)
         found = bounded_least_squares(points @ encoder.T, answers, 1e6)
         risk = (found @ encoder - truth).square().sum(-1)

@@ -37,9 +37,9 @@ def risk(m: Measurements[Params]) -> Any:
 
 @part.figure(
     "bounds",
-    caption="Left: absolute error against the risk bound of the source, for half of the label private: the bound holds "
-    "and lies above the error of predicting 0 (dashed). Right: leading term of the universal bound over the specific "
-    "one against the number of tasks (lines), and the measured ratio of risks at m = s labels (points).",
+    caption="Left: absolute error (solid) and the source's risk bound (dashed), for half of the label private: the "
+    "bound holds and lies above the error of predicting 0 (dashed). Right: leading term of the universal bound over "
+    "the specific one against the number of tasks (lines), and the measured ratio of risks at m = s labels (points).",
     shows=("C6f", "C6g", "C6h", "X4a", "N7"),
 )
 def bounds(m: Measurements[Params]) -> Any:
@@ -55,7 +55,7 @@ def bounds(m: Measurements[Params]) -> Any:
             x=alt.X("labels:Q", title="labels m"),
             y=alt.Y("mean:Q", title="absolute error", scale=alt.Scale(type="log")),
             color=alt.Color("name:N", title=None, sort=order),
-            strokeDash=alt.StrokeDash("what:N", title=None, sort=["measured", "bound"]),
+            strokeDash=alt.StrokeDash("what:N", sort=["measured", "bound"], legend=None),
         )
     )
     trivial = float(m.rows("trivial", arm="probe")["value"][0])

@@ -21,14 +21,14 @@ from .arms import Params, part
     shows=("C3a", "C3b", "C3c", "C3d"),
 )
 def thresholds(m: Measurements[Params]) -> Any:
-    norms = m.rows("norm", arm="thresholds").select("seed", "share", "multiple", norm="value")
+    norms = m.rows("norm", arm="thresholds").select("seed", "share", "multiple", radius="value")
     rows = m.rows("separation", arm="thresholds").join(norms, on=["seed", "share", "multiple"])
-    frame = charts.summarise(rows, "share", "norm").with_columns(q=pl.format("q = {}", "share"))
+    frame = charts.summarise(rows, "share", "radius").with_columns(q=pl.format("q = {}", "share"))
     order = [f"q = {q}" for q in m.params.rare_shares]
     colour = alt.Color("q:N", title=None, sort=order)
     curves = alt.Chart(frame, width=360, height=260).mark_line(point=True)
     left = curves.encode(
-        x=alt.X("norm:Q", title="norm B"), y=alt.Y("mean:Q", title="distance of the rare states / B"), color=colour
+        x=alt.X("radius:Q", title="norm B"), y=alt.Y("mean:Q", title="distance of the rare states / B"), color=colour
     )
     exact = m.rows("threshold", arm="thresholds").unique("share").with_columns(q=pl.format("q = {}", "share"))
     lines = alt.Chart(exact).mark_rule(strokeDash=[4, 3]).encode(x="value:Q", color=colour)

@@ -20,8 +20,9 @@ def rare_pair(share: float) -> FiniteModel:
 
 
 def exact_threshold(share: float) -> float:
-    """B₂(q): with the logistic loss and three dimensions, z₂ is encoded if and only if the norm is larger. Encoding it
-    pays where ℓ'(2B²)/ℓ'(0) < q/(1 − 2q); the other side is B = √(½ ln((1 − 3q)/q)), and 0 from q = 1/4 on."""
+    """B₂(q): with the logistic loss and three dimensions, z₂ is encoded if and only if the norm is larger. Turning the
+    two rare states apart by a small angle pays where ℓ'(2B²)/ℓ'(0) < 2q/(1 − 2q); the two sides are equal at
+    B = √(½ ln((1 − 3q)/q)). From q = 1/4 on it always pays."""
     rare_pair(share)
     return 0.0 if share >= 0.25 else math.sqrt(math.log((1 - 3 * share) / share) / 2)
 

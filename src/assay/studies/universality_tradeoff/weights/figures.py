@@ -16,7 +16,7 @@ from .arms import Params, part
 @part.figure(
     "spectra",
     caption="Squared singular values of linear encoders trained on mixtures of T linear tasks and on one task alone: "
-    "trained (points, mean over seeds with 95 % interval) and the optimum that keeps all features apart (crosses). "
+    "trained (points, mean over seeds with 95 % interval) and the optimum that keeps all features apart (red ticks). "
     "They differ although the trained encoders are optimal: private features of different tasks share directions. By "
     "the blocks of each task the weights agree (table 'weights').",
     shows=("X2b", "C5b", "C5e"),
@@ -45,7 +45,7 @@ def spectra(m: Measurements[Params]) -> Any:
             alt.layer(
                 base.mark_rule().encode(y=alt.Y("low:Q", title="squared singular value"), y2="high:Q"),
                 base.mark_point(filled=True, size=40).encode(y=y),
-                base.mark_point(shape="cross", size=50, color="#d62728").encode(y="optimum:Q"),
+                base.mark_tick(thickness=2, size=12, color="#d62728").encode(y="optimum:Q"),
             )
         )
     return alt.hconcat(*charts_)
