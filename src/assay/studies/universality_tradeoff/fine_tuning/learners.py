@@ -22,6 +22,15 @@ from assay.training import stream
 from ..images.learners import features
 
 
+def zero_head(inputs: int, classes: int) -> nn.Linear:
+    """A linear layer of zeros; torch's own generator stays where it is."""
+    with torch.random.fork_rng(devices=[]):
+        head = nn.Linear(inputs, classes)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head
+
+
 @dataclass(frozen=True)
 class FineTuning:
     """AdamW with a cosine schedule on encoder and head; ``strength`` is λ of the regulariser, 0 for the plain loss."""
@@ -38,9 +47,7 @@ class FineTuning:
         """A copy of the encoder and a head, trained on these images."""
         device = next(start.parameters()).device
         encoder = copy.deepcopy(start).train()
-        head = nn.Linear(features(start.eval(), images[:1]).shape[1], classes)
-        nn.init.zeros_(head.weight)
-        nn.init.zeros_(head.bias)
+        head = zero_head(features(start.eval(), images[:1]).shape[1], classes)
         whole = nn.Sequential(encoder, head.to(device))
         rule = torch.optim.AdamW(whole.parameters(), lr=self.rate, weight_decay=self.decay)
         images, labels = images.to(device), labels.to(device)

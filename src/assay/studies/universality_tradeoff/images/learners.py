@@ -69,7 +69,9 @@ class Pretraining:
     momentum: float = 0.99
 
     def start(self, side: int, seed: int, device: str) -> nn.Sequential:
-        return make_encoder(self.network, side, self.width, self.outputs, stream(seed, "encoder")).to(device)
+        with torch.random.fork_rng(devices=[]):  # layers draw from torch's own generator before they are drawn anew
+            encoder = make_encoder(self.network, side, self.width, self.outputs, stream(seed, "encoder"))
+        return encoder.to(device)
 
     def view(self, images: Tensor, generator: torch.Generator) -> Tensor:
         return random_view(images, generator, smallest=self.smallest_crop)

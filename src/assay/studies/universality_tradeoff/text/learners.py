@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from assay.data.text import TextSet
 from assay.methods.contrastive_regularization import contrastive_regularized_loss
@@ -16,6 +16,8 @@ from assay.networks.pretrained import Loaded, load_encoder
 from assay.probes.label_efficiency import balanced_order
 from assay.probes.ridge import ridge_head
 from assay.training import stream
+
+from ..fine_tuning.learners import zero_head
 
 TOKENS = 64
 
@@ -65,9 +67,7 @@ class TextTuning:
         """Test accuracy after fine-tuning on the labelled texts."""
         texts, labels = train
         model = copy.deepcopy(loaded.model).train()
-        head = nn.Linear(int(loaded.model.config.hidden_size), test.classes).to(device)
-        nn.init.zeros_(head.weight)
-        nn.init.zeros_(head.bias)
+        head = zero_head(int(loaded.model.config.hidden_size), test.classes).to(device)
         groups: list[dict[str, Any]] = [
             {"params": list(model.parameters()), "lr": self.rate},
             {"params": list(head.parameters())},
