@@ -53,7 +53,7 @@ part = lab.Part(
         "paper": lab.PartPreset(
             tuned_labels=(500, 2500, 5000, 10_000, 50_000),
             tuned_draws=1,
-            tuning_steps=3000,
+            tuning_steps=1500,
             fewer={"fine-tuning": 4, "ft-tuning": 1},
         ),
     },
@@ -98,23 +98,24 @@ def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: 
 
 @part.arm(
     "ft-tuning",
-    over={"encoder": lambda p: (p.mixtures()[0], p.mixtures()[-1])},
+    over={"encoder": lambda p: (p.mixtures()[0], p.mixtures()[-1]), "way": list(WAYS[1:])},
     uses=RECIPE,
     optional=True,
     **OPTIONS,
 )
-def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
-    """Nine settings for each kind of fine-tuning, on tuning seeds and target images kept from training."""
+def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, way: str) -> None:
+    """Nine settings of one kind of fine-tuning, on tuning seeds and target images kept from training, at the two
+    smallest numbers of labels."""
     seed = TUNING_SEED + seeds[0]
     start = _pretrained(params, encoder, seed, seeds.device)
     train = params.source(params.image_sources[0], "train")
-    tried = [("fine-tuning", {"rate": rate, "decay": decay}) for rate in RATES for decay in DECAYS]
-    tried += [("regularised", {"rate": rate, "strength": strength}) for rate in RATES for strength in STRENGTHS]
-    for labels in params.tuned_labels:
+    second, values = ("decay", DECAYS) if way == "fine-tuning" else ("strength", STRENGTHS)
+    tried = [{"rate": rate, second: value} for rate in RATES for value in values]
+    for labels in params.tuned_labels[:2]:
         chosen, held = labelled(train, min(labels, len(train) // 2), seed)
-        for way, changes in tried:
+        for changes in tried:
             recipe = params.tuning(**changes)
             network = recipe.train(start, train.images[chosen], train.labels[chosen], train.classes, seed)
             accuracy = share_right(network, train.images[held], train.labels[held])
             words = ", ".join(f"{name} {value:g}" for name, value in changes.items())
-            record(at={"way": way, "labels": labels, "setting_tried": words}, validation_accuracy=[accuracy])
+            record(at={"labels": labels, "setting_tried": words}, validation_accuracy=[accuracy])

@@ -19,6 +19,7 @@ from .learners import Network, Pretraining, accuracies, features, target_view
 from .problem import MADE, load_source, mixtures
 
 UNTRAINED, PIXELS = "untrained", "raw pixels"
+SHARES = (0.5, 0.1)  # of the target's unlabelled images, where they are scarce
 
 
 class Images(lab.Params):
@@ -197,6 +198,22 @@ def image_update(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder:
     after = update.apply(network, sets[target], augment=target_view(params.image_crop), seed=seed).model
     for when, each in (("before", network), ("after", after.eval())):
         _read(params, each, seed, record, (target,), when=when)
+
+
+@part.arm(
+    "scarce",
+    over={"encoder": _ends, "share": list(SHARES)},
+    uses=HEADS,
+    optional=True,
+    **OPTIONS,
+)
+def scarce(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, share: float) -> None:
+    """The same with a part of the target's unlabelled images, all of the other sets', where asked for."""
+    (seed,) = seeds
+    sets = {name: params.source(name, "train").images for name in encoder.split("+")}
+    target = params.image_sources[0]
+    sets[target] = sets[target][: max(params.image_batch, round(share * len(sets[target])))]
+    _read(params, params.recipe().train(sets, seed, seeds.device), seed, record, (target,))
 
 
 @part.arm("image-decay", over={"decay": lambda p: p.image_decays}, uses=HEADS, **OPTIONS)
