@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -58,7 +60,7 @@ part = lab.Part(
         ),
     },
 )
-RECIPE = (*Images.model_fields, "tuned_labels", "tuned_draws", "tuning_steps")
+RECIPE = (*Images.model_fields, "tuned_draws", "tuning_steps")
 CHOSEN = ("plain_rate", "plain_decay", "regularised_rate", "strength")
 OPTIONS: dict[str, Any] = {"needs": Params.image_needs, "tolerance": 0.05, "chunk": 1}
 
@@ -68,54 +70,64 @@ def _pretrained(params: Params, encoder: str, seed: int, device: str) -> torch.n
     return params.recipe().train(sets, seed, device)
 
 
-@part.arm("fine-tuning", over={"encoder": Params.mixtures}, uses=(*RECIPE, *CHOSEN), **OPTIONS)
-def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
-    """Three ways on the same labelled images, for every number of labels."""
-    (seed,) = seeds
-    start = _pretrained(params, encoder, seed, seeds.device)
+def _ways(params: Params, encoder: str, seed: int, labels: int, device: str) -> dict[str, tuple[float, float]]:
+    """Accuracy and separation of classes by the three ways, the means over draws of labelled images."""
+    start = _pretrained(params, encoder, seed, device)
     target = params.image_sources[0]
     train, test = params.source(target, "train"), params.source(target, "test")
-    plain = params.tuning(rate=params.plain_rate, decay=params.plain_decay)
-    ours = params.tuning(rate=params.regularised_rate, decay=0.0, strength=params.strength)
-    for labels in params.tuned_labels:
-        found: dict[str, list[float]] = {way: [] for way in WAYS}
-        apart: dict[str, list[float]] = {way: [] for way in WAYS}
-        for draw in range(params.tuned_draws):
-            own = 1000 * seed + draw
-            chosen, _ = labelled(train, min(labels, len(train)), own)
-            images, answers = train.images[chosen], train.labels[chosen]
-            found["linear head"].append(probed(start, (images, answers), (test.images, test.labels)))
-            apart["linear head"].append(separation(features(start, test.images), test.labels))
-            for way, recipe in (("fine-tuning", plain), ("regularised", ours)):
-                network = recipe.train(start, images, answers, train.classes, own)
-                found[way].append(share_right(network, test.images, test.labels))
-                apart[way].append(separation(features(network[0], test.images), test.labels))
-        for way in WAYS:
-            where: dict[str, str | int] = {"way": way, "labels": labels}
-            mean = [sum(each[way]) / params.tuned_draws for each in (found, apart)]
-            record(at=where, accuracy=[mean[0]], separation=[mean[1]])
+    recipes = {
+        "fine-tuning": params.tuning(rate=params.plain_rate, decay=params.plain_decay),
+        "regularised": params.tuning(rate=params.regularised_rate, strength=params.strength),
+    }
+    found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    for draw in range(params.tuned_draws):
+        own = 1000 * seed + draw
+        chosen, _ = labelled(train, min(labels, len(train)), own)
+        images, answers = train.images[chosen], train.labels[chosen]
+        right = probed(start, (images, answers), (test.images, test.labels))
+        found["linear head"].append((right, separation(features(start, test.images), test.labels)))
+        for way, recipe in recipes.items():
+            network = recipe.train(start, images, answers, train.classes, own)
+            right = share_right(network, test.images, test.labels)
+            found[way].append((right, separation(features(network[0], test.images), test.labels)))
+    return {way: (fmean(a for a, _ in each), fmean(b for _, b in each)) for way, each in found.items()}
+
+
+@part.arm(
+    "fine-tuning",
+    over={"encoder": Params.mixtures, "labels": lambda p: p.tuned_labels},
+    uses=(*RECIPE, *CHOSEN),
+    **OPTIONS,
+)
+def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, labels: int) -> None:
+    """Three ways on the same labelled images."""
+    found = [_ways(params, encoder, seed, labels, seeds.device) for seed in seeds]
+    for way in WAYS:
+        accuracy, apart = zip(*(each[way] for each in found), strict=True)
+        record(at={"way": way}, accuracy=list(accuracy), separation=list(apart))
 
 
 @part.arm(
     "ft-tuning",
     over={"encoder": lambda p: (p.mixtures()[0], p.mixtures()[-1]), "way": list(WAYS[1:])},
-    uses=RECIPE,
+    uses=(*RECIPE, "tuned_labels"),
     optional=True,
     **OPTIONS,
 )
 def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, way: str) -> None:
     """Nine settings of one kind of fine-tuning, on tuning seeds and target images kept from training, at the two
     smallest numbers of labels."""
-    seed = TUNING_SEED + seeds[0]
-    start = _pretrained(params, encoder, seed, seeds.device)
     train = params.source(params.image_sources[0], "train")
     second, values = ("decay", DECAYS) if way == "fine-tuning" else ("strength", STRENGTHS)
     tried = [{"rate": rate, second: value} for rate in RATES for value in values]
-    for labels in params.tuned_labels[:2]:
-        chosen, held = labelled(train, min(labels, len(train) // 2), seed)
-        for changes in tried:
+    own = [TUNING_SEED + seed for seed in seeds]
+    starts = [_pretrained(params, encoder, seed, seeds.device) for seed in own]
+    for labels, changes in product(params.tuned_labels[:2], tried):
+        found = []
+        for seed, start in zip(own, starts, strict=True):
+            chosen, held = labelled(train, min(labels, len(train) // 2), seed)
             recipe = params.tuning(**changes)
             network = recipe.train(start, train.images[chosen], train.labels[chosen], train.classes, seed)
-            accuracy = share_right(network, train.images[held], train.labels[held])
-            words = ", ".join(f"{name} {value:g}" for name, value in changes.items())
-            record(at={"labels": labels, "setting_tried": words}, validation_accuracy=[accuracy])
+            found.append(share_right(network, train.images[held], train.labels[held]))
+        words = ", ".join(f"{name} {value:g}" for name, value in changes.items())
+        record(at={"labels": labels, "setting_tried": words}, validation_accuracy=found)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
+from torch import nn
 
 from assay import lab
 from assay.data import catalog
@@ -141,39 +143,53 @@ def _ends(params: Params) -> tuple[str, ...]:
     return params.mixtures()[0], params.mixtures()[-1]
 
 
-def _read(params: Params, encoder: Any, seed: int, record: lab.Recorder, tasks: tuple[str, ...], **at: str) -> None:
-    """Accuracies of linear heads on these tasks, at every number of labels."""
+def _read(
+    params: Params, encoders: Sequence[nn.Module], seeds: Seeds, record: lab.Recorder, tasks: tuple[str, ...], **at: str
+) -> None:
+    """Accuracies of linear heads on these tasks, at every number of labels, for every seed's encoder."""
     for task in tasks:
         train, test = params.source(task, "train"), params.source(task, "test")
-        found = accuracies(encoder, train, test, params.image_labels, seed, params.image_draws)
-        for labels, accuracy in zip(params.image_labels, found, strict=True):
-            record(at={"task": task, "labels": labels, **at}, accuracy=[accuracy])
+        found = [
+            accuracies(encoder, train, test, params.image_labels, seed, params.image_draws)
+            for encoder, seed in zip(encoders, seeds, strict=True)
+        ]
+        for labels, values in zip(params.image_labels, zip(*found, strict=True), strict=True):
+            record(at={"task": task, "labels": labels, **at}, accuracy=list(values))
+
+
+def _pretrained(params: Params, encoder: str, seeds: Seeds, *, share: float = 1.0, **changes: Any) -> list[nn.Module]:
+    """Every seed's encoder of a mixture, from scratch, on a share of the target's images."""
+    sets = {name: params.source(name, "train").images for name in encoder.split("+")}
+    target = params.image_sources[0]
+    if target in sets:
+        sets[target] = sets[target][: max(params.image_batch, round(share * len(sets[target])))]
+    recipe = params.recipe(**changes)
+    return [recipe.train(sets, seed, seeds.device) for seed in seeds]
+
+
+def _keep_features(params: Params, encoders: Sequence[nn.Module], record: lab.Recorder) -> None:
+    """Features of target test images, for similarities."""
+    test = params.source(params.image_sources[0], "test").images[:1000]
+    record.array("features", torch.stack([features(encoder, test) for encoder in encoders]))
 
 
 @part.arm("images", over={"encoder": _encoders}, uses=HEADS, **OPTIONS)
 def images(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
     """Pretrain on a mixture from scratch, read every task; raw pixels and the untrained encoder beside it."""
-    (seed,) = seeds
-    recipe, side = params.recipe(), params.image_side
     if encoder == PIXELS:
-        network: torch.nn.Module = torch.nn.Flatten()
+        networks: list[nn.Module] = [nn.Flatten() for _ in seeds]
     elif encoder == UNTRAINED:
-        network = recipe.start(side, seed, seeds.device).eval()
+        networks = [params.recipe().start(params.image_side, seed, seeds.device).eval() for seed in seeds]
     else:
-        sets = {name: params.source(name, "train").images for name in encoder.split("+")}
-        network = recipe.train(sets, seed, seeds.device)
-    _read(params, network, seed, record, params.image_sources)
-    test = params.source(params.image_sources[0], "test").images
-    record.array("features", features(network, test[:1000]).unsqueeze(0))
+        networks = _pretrained(params, encoder, seeds)
+    _read(params, networks, seeds, record, params.image_sources)
+    _keep_features(params, networks, record)
 
 
 @part.arm("moco", over={"encoder": _ends}, uses=HEADS, **OPTIONS)
 def moco(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
     """The target's set alone and all sets together, with keys of a slow copy and a queue of negatives."""
-    (seed,) = seeds
-    sets = {name: params.source(name, "train").images for name in encoder.split("+")}
-    network = params.recipe(loss="moco").train(sets, seed, seeds.device)
-    _read(params, network, seed, record, params.image_sources)
+    _read(params, _pretrained(params, encoder, seeds, loss="moco"), seeds, record, params.image_sources)
 
 
 @part.arm(
@@ -184,10 +200,8 @@ def moco(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) ->
 )
 def image_update(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
     """A contrastive update on unlabelled target images, then a linear head: before and after."""
-    (seed,) = seeds
-    recipe, target = params.recipe(), params.image_sources[0]
-    sets = {name: params.source(name, "train").images for name in encoder.split("+")}
-    network = recipe.train(sets, seed, seeds.device)
+    target = params.image_sources[0]
+    unlabelled, views = params.source(target, "train").images, target_view(params.image_crop)
     update = ContrastiveUpdate(
         steps=params.image_update_steps,
         batch_size=64,
@@ -195,34 +209,24 @@ def image_update(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder:
         loss="simclr",
         temperature=params.image_temperature,
     )
-    after = update.apply(network, sets[target], augment=target_view(params.image_crop), seed=seed).model
-    for when, each in (("before", network), ("after", after.eval())):
-        _read(params, each, seed, record, (target,), when=when)
-
-
-@part.arm(
-    "scarce",
-    over={"encoder": _ends, "share": list(SHARES)},
-    uses=HEADS,
-    optional=True,
-    **OPTIONS,
-)
-def scarce(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, share: float) -> None:
-    """The same with a part of the target's unlabelled images, all of the other sets', where asked for."""
-    (seed,) = seeds
-    sets = {name: params.source(name, "train").images for name in encoder.split("+")}
-    target = params.image_sources[0]
-    sets[target] = sets[target][: max(params.image_batch, round(share * len(sets[target])))]
-    _read(params, params.recipe().train(sets, seed, seeds.device), seed, record, (target,))
+    before = _pretrained(params, encoder, seeds)
+    pairs = zip(before, seeds, strict=True)
+    after = [update.apply(network, unlabelled, augment=views, seed=seed).model for network, seed in pairs]
+    for when, networks in (("before", before), ("after", after)):
+        _read(params, networks, seeds, record, (target,), when=when)
 
 
 @part.arm("image-decay", over={"decay": lambda p: p.image_decays}, uses=HEADS, **OPTIONS)
 def image_decay(params: Params, seeds: Seeds, record: lab.Recorder, *, decay: float) -> None:
     """Encoders of the target alone, with more and more weight decay."""
-    (seed,) = seeds
     target = params.image_sources[0]
-    sets = {target: params.source(target, "train").images}
-    network = params.recipe(decay=decay).train(sets, seed, seeds.device)
-    _read(params, network, seed, record, (target,))
-    test = params.source(target, "test").images
-    record.array("features", features(network, test[:1000]).unsqueeze(0))
+    networks = _pretrained(params, target, seeds, decay=decay)
+    _read(params, networks, seeds, record, (target,))
+    _keep_features(params, networks, record)
+
+
+@part.arm("scarce", over={"encoder": _ends, "share": list(SHARES)}, uses=HEADS, optional=True, **OPTIONS)
+def scarce(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, share: float) -> None:
+    """The same with a part of the target's unlabelled images, all of the other sets', where asked for."""
+    networks = _pretrained(params, encoder, seeds, share=share)
+    _read(params, networks, seeds, record, params.image_sources[:1])

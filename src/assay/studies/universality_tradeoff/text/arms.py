@@ -64,11 +64,12 @@ def _test(name: str, count: int) -> TextSet:
 )
 def text(params: Params, seeds: Seeds, record: lab.Recorder, *, data: str, labels: int) -> None:
     """A linear head, fine-tuning and regularised fine-tuning on the same labelled texts."""
-    (seed,) = seeds
     loaded = loaded_encoder(params.sentence_encoder, seeds.device)
-    train = labelled_texts(load_text(data), labels, seed)
     test = _test(data, params.text_test)
-    record(at={"way": "linear head"}, accuracy=[head_accuracy(loaded, train, test, seeds.device)])
+    trains = [labelled_texts(load_text(data), labels, seed) for seed in seeds]
+    record(at={"way": "linear head"}, accuracy=[head_accuracy(loaded, train, test, seeds.device) for train in trains])
     for way, strength in (("fine-tuning", 0.0), ("regularised", params.text_strength)):
         recipe = TextTuning(params.text_steps, rate=params.text_rate, strength=strength)
-        record(at={"way": way}, accuracy=[recipe.accuracy(loaded, train, test, seed, seeds.device)])
+        pairs = zip(trains, seeds, strict=True)
+        found = [recipe.accuracy(loaded, train, test, seed, seeds.device) for train, seed in pairs]
+        record(at={"way": way}, accuracy=found)
