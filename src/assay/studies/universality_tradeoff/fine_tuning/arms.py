@@ -25,7 +25,7 @@ TUNING_SEED = 1_000_000  # tuning seeds start here; no run reaches them
 
 class Params(Images):
     tuned_labels: tuple[PositiveInt, ...] = Field((20, 100), min_length=1, description="labelled target images")
-    tuned_draws: int = Field(2, ge=1, description="draws of labelled images per seed")
+    tuned_draws: int = Field(1, ge=1, description="draws of labelled images per seed")
     tuning_steps: int = Field(150, ge=1, description="steps of fine-tuning")
     plain_rate: float = Field(3e-3, gt=0, description="rate of plain fine-tuning (from the grid of ft-tuning)")
     plain_decay: float = Field(1e-2, ge=0, description="its weight decay (from the same grid)")
@@ -60,7 +60,7 @@ part = lab.Part(
         ),
     },
 )
-RECIPE = (*Images.model_fields, "tuned_draws", "tuning_steps")
+RECIPE = (*Images.model_fields, "tuning_steps")
 CHOSEN = ("plain_rate", "plain_decay", "regularised_rate", "strength")
 OPTIONS: dict[str, Any] = {"needs": Params.image_needs, "tolerance": 0.05, "chunk": 1}
 
@@ -70,9 +70,8 @@ def _pretrained(params: Params, encoder: str, seed: int, device: str) -> torch.n
     return params.recipe().train(sets, seed, device)
 
 
-def _ways(params: Params, encoder: str, seed: int, labels: int, device: str) -> dict[str, tuple[float, float]]:
+def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dict[str, tuple[float, float]]:
     """Accuracy and separation of classes by the three ways, the means over draws of labelled images."""
-    start = _pretrained(params, encoder, seed, device)
     target = params.image_sources[0]
     train, test = params.source(target, "train"), params.source(target, "test")
     recipes = {
@@ -94,17 +93,16 @@ def _ways(params: Params, encoder: str, seed: int, labels: int, device: str) -> 
 
 
 @part.arm(
-    "fine-tuning",
-    over={"encoder": Params.mixtures, "labels": lambda p: p.tuned_labels},
-    uses=(*RECIPE, *CHOSEN),
-    **OPTIONS,
+    "fine-tuning", over={"encoder": Params.mixtures}, uses=(*RECIPE, "tuned_labels", "tuned_draws", *CHOSEN), **OPTIONS
 )
-def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, labels: int) -> None:
-    """Three ways on the same labelled images."""
-    found = [_ways(params, encoder, seed, labels, seeds.device) for seed in seeds]
-    for way in WAYS:
-        accuracy, apart = zip(*(each[way] for each in found), strict=True)
-        record(at={"way": way}, accuracy=list(accuracy), separation=list(apart))
+def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
+    """Three ways on the same labelled images, for every number of labels."""
+    starts = [_pretrained(params, encoder, seed, seeds.device) for seed in seeds]
+    for labels in params.tuned_labels:
+        found = [_ways(params, start, seed, labels) for start, seed in zip(starts, seeds, strict=True)]
+        for way in WAYS:
+            accuracy, apart = zip(*(each[way] for each in found), strict=True)
+            record(at={"way": way, "labels": labels}, accuracy=list(accuracy), separation=list(apart))
 
 
 @part.arm(

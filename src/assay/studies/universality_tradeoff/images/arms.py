@@ -113,6 +113,7 @@ part = lab.Part(
             image_update_steps=4,
             image_decays=(0.0, 0.5),
         ),
+        "laptop": lab.PartPreset(fewer={"moco": 4, "image-decay": 4}),
         "paper": lab.PartPreset(
             image_sources=("mnist", "fashion_mnist", "cifar10"),
             image_side=28,
@@ -125,7 +126,7 @@ part = lab.Part(
             image_batch=128,
             image_labels=(20, 100, 500, 2500, 10_000),
             image_update_steps=1000,
-            fewer={"images": 4, "moco": 4, "image-update": 4, "image-decay": 4},
+            fewer={"images": 4, "moco": 4, "image-decay": 4},
         ),
     },
 )
@@ -144,7 +145,12 @@ def _ends(params: Params) -> tuple[str, ...]:
 
 
 def _read(
-    params: Params, encoders: Sequence[nn.Module], seeds: Seeds, record: lab.Recorder, tasks: tuple[str, ...], **at: str
+    params: Params,
+    encoders: Sequence[nn.Module],
+    seeds: Seeds,
+    record: lab.Recorder,
+    tasks: tuple[str, ...],
+    metric: str = "accuracy",
 ) -> None:
     """Accuracies of linear heads on these tasks, at every number of labels, for every seed's encoder."""
     for task in tasks:
@@ -154,7 +160,8 @@ def _read(
             for encoder, seed in zip(encoders, seeds, strict=True)
         ]
         for labels, values in zip(params.image_labels, zip(*found, strict=True), strict=True):
-            record(at={"task": task, "labels": labels, **at}, accuracy=list(values))
+            measured: dict[str, Any] = {metric: list(values)}
+            record(at={"task": task, "labels": labels}, **measured)
 
 
 def _pretrained(params: Params, encoder: str, seeds: Seeds, *, share: float = 1.0, **changes: Any) -> list[nn.Module]:
@@ -173,9 +180,10 @@ def _keep_features(params: Params, encoders: Sequence[nn.Module], record: lab.Re
     record.array("features", torch.stack([features(encoder, test) for encoder in encoders]))
 
 
-@part.arm("images", over={"encoder": _encoders}, uses=HEADS, **OPTIONS)
+@part.arm("images", over={"encoder": _encoders}, uses=(*HEADS, "image_update_steps", "image_update_rate"), **OPTIONS)
 def images(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
-    """Pretrain on a mixture from scratch, read every task; raw pixels and the untrained encoder beside it."""
+    """Pretrain on a mixture from scratch, read every task; then a contrastive update on unlabelled target images, and
+    read the target again. Raw pixels and the untrained encoder stand beside it."""
     if encoder == PIXELS:
         networks: list[nn.Module] = [nn.Flatten() for _ in seeds]
     elif encoder == UNTRAINED:
@@ -184,24 +192,12 @@ def images(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) 
         networks = _pretrained(params, encoder, seeds)
     _read(params, networks, seeds, record, params.image_sources)
     _keep_features(params, networks, record)
+    if encoder in params.mixtures():
+        _read(params, _updated(params, networks, seeds), seeds, record, params.image_sources[:1], "updated_accuracy")
 
 
-@part.arm("moco", over={"encoder": _ends}, uses=HEADS, **OPTIONS)
-def moco(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
-    """The target's set alone and all sets together, with keys of a slow copy and a queue of negatives."""
-    _read(params, _pretrained(params, encoder, seeds, loss="moco"), seeds, record, params.image_sources)
-
-
-@part.arm(
-    "image-update",
-    over={"encoder": Params.mixtures},
-    uses=(*HEADS, "image_update_steps", "image_update_rate"),
-    **OPTIONS,
-)
-def image_update(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
-    """A contrastive update on unlabelled target images, then a linear head: before and after."""
-    target = params.image_sources[0]
-    unlabelled, views = params.source(target, "train").images, target_view(params.image_crop)
+def _updated(params: Params, networks: Sequence[nn.Module], seeds: Seeds) -> list[nn.Module]:
+    """The encoders after a contrastive update on the target's images."""
     update = ContrastiveUpdate(
         steps=params.image_update_steps,
         batch_size=64,
@@ -209,11 +205,15 @@ def image_update(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder:
         loss="simclr",
         temperature=params.image_temperature,
     )
-    before = _pretrained(params, encoder, seeds)
-    pairs = zip(before, seeds, strict=True)
-    after = [update.apply(network, unlabelled, augment=views, seed=seed).model for network, seed in pairs]
-    for when, networks in (("before", before), ("after", after)):
-        _read(params, networks, seeds, record, (target,), when=when)
+    unlabelled, views = params.source(params.image_sources[0], "train").images, target_view(params.image_crop)
+    pairs = zip(networks, seeds, strict=True)
+    return [update.apply(network, unlabelled, augment=views, seed=seed).model for network, seed in pairs]
+
+
+@part.arm("moco", over={"encoder": _ends}, uses=HEADS, **OPTIONS)
+def moco(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
+    """The target's set alone and all sets together, with keys of a slow copy and a queue of negatives."""
+    _read(params, _pretrained(params, encoder, seeds, loss="moco"), seeds, record, params.image_sources)
 
 
 @part.arm("image-decay", over={"decay": lambda p: p.image_decays}, uses=HEADS, **OPTIONS)
