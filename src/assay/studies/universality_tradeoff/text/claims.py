@@ -21,8 +21,8 @@ SST2 = {"SST-2": lambda p: "sst2" in p.text_sets}
 
 @part.claim(
     "C8m",
-    "On few labelled texts of AG News a sentence encoder fine-tuned with a contrastive regulariser is more accurate than "
-    "without.",
+    "On few labelled texts of AG News a sentence encoder fine-tuned with a contrastive regulariser is more accurate "
+    "than without.",
     source=SOURCE,
     when=AG_NEWS,
 )
@@ -43,7 +43,8 @@ def helps_on_reviews(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C8o",
-    "On few labelled texts of AG News a sentence encoder fine-tuned with a contrastive regulariser beats a linear head.",
+    "On few labelled texts of AG News a sentence encoder fine-tuned with a contrastive regulariser beats a linear "
+    "head.",
     source=SOURCE,
     when=AG_NEWS,
 )
