@@ -90,14 +90,18 @@ class Pretraining:
         for step in range(self.steps):
             rule.param_groups[0]["lr"] = self.rate * (1 + math.cos(math.pi * step / self.steps)) / 2
             chosen = {name: images[name][next(orders[name]).to(device)] for name in sets}
-            first, second = (torch.cat([self.view(chosen[n], views[n]) for n in sets]) for _ in range(2))
+            # Two views of each image in one go; then all first views, and all second ones.
+            pairs = [self.view(chosen[name].repeat(2, 1, 1, 1), views[name]) for name in sets]
+            halves = [(pair[: len(pair) // 2], pair[len(pair) // 2 :]) for pair in pairs]
+            first, second = (torch.cat(side) for side in zip(*halves, strict=True))
             with torch.autocast(first.device.type, torch.bfloat16, enabled=first.device.type == "cuda"):
                 if self.loss == "moco":
                     keys, negatives = slow.keys(encoder, None, second, "mean", nn.Identity())
                     value = loss(encoder(first), keys, negatives)
                     slow.add(keys)
                 else:
-                    value = loss(encoder(first), encoder(second))
+                    found = encoder(torch.cat([first, second]))
+                    value = loss(found[: len(first)], found[len(first) :])
             rule.zero_grad()
             torch.autograd.backward(value)
             rule.step()
