@@ -27,13 +27,13 @@ def even_weights(tasks: int) -> tuple[float, float]:
     return 1.0, 1 / tasks
 
 
-def optimal_weights(problem: LinearTasks, *, decay: float = 1.0, nodes: int = 24) -> tuple[float, ...]:
+def optimal_weights(problem: LinearTasks, *, nodes: int = 24) -> tuple[float, ...]:
     """(α, α₁, …, α_T): the convex program behind Theorem 7.2 for the logistic loss and any mixture,
 
     min Σ w_t E ℓ(α Z + α_t Z_t)  with  α s + (r − s) Σ α_t ≤ r  and all weights in [0, 1],
 
-    Z and Z_t being χ² with s and r − s degrees of freedom, by Gauss–Laguerre quadrature. ``decay`` stretches the loss:
-    ℓ(t) = log(1 + e^(−decay·t))."""
+    Z and Z_t being χ² with s and r − s degrees of freedom, by Gauss–Laguerre quadrature with so many
+    ``nodes``."""
     import numpy as np
     from scipy.optimize import minimize
     from scipy.special import expit, roots_genlaguerre
@@ -49,8 +49,8 @@ def optimal_weights(problem: LinearTasks, *, decay: float = 1.0, nodes: int = 24
     mass = np.outer(own, others)
 
     def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        margins = decay * (weights[0] * z[:, None] + weights[1:, None, None] * z_t[None, None, :])
-        slope = -decay * expit(-margins) * mass
+        margins = weights[0] * z[:, None] + weights[1:, None, None] * z_t[None, None, :]
+        slope = -expit(-margins) * mass
         total = float((shares * (np.logaddexp(0, -margins) * mass).sum((1, 2))).sum())
         by_task = shares * (slope * z_t[None, None, :]).sum((1, 2))
         return total, np.concatenate([[(shares[:, None, None] * slope * z[None, :, None]).sum()], by_task])
@@ -150,5 +150,7 @@ def foreign_cka(shared: int, relevant: int) -> float:
 
 
 def decreasing(values: Sequence[float]) -> float:
-    """The smallest fall from one value to the next; positive where all fall."""
+    """The smallest fall from one value to the next; positive where all fall, NaN where one is not finite."""
+    if not all(map(math.isfinite, values)):
+        return math.nan
     return min(before - after for before, after in pairwise(values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.lab import Exact, Judgement, Measurements
 
-from ..theory import decreasing, mixture_cka
+from ..theory import decreasing
 from .arms import LARGEST, Params, part
 
 
@@ -25,7 +25,8 @@ def formula(m: Measurements[Params]) -> Judgement:
     source="Figure 7.5, right: rows decrease; by the closed form",
 )
 def rows_fall(m: Measurements[Params]) -> Judgement:
-    row = [mixture_cka(m.params.shared, m.params.relevant, 1, t) for t in range(1, LARGEST + 1)]
+    columns = [f"{t} tasks" for t in range(1, LARGEST + 1)]
+    row = [m.exact("predicted", arm="linear-cka", row="1 tasks", column=column).value for column in columns]
     return Exact(decreasing(row), "smallest fall along the first row").above(0)
 
 
