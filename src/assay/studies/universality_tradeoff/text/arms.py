@@ -19,8 +19,6 @@ class Params(lab.Params):
     text_sets: tuple[str, ...] = Field(
         ("ag_news", "sst2"), min_length=1, description="text sets of $ASSAY_DATA, or a few made-up sentences"
     )
-        ("ag_news", "sst2"), min_length=1, description="text sets of $ASSAY_DATA, or a few made-up sentences"
-    )
     text_labels: tuple[PositiveInt, ...] = Field((64,), min_length=1, description="labelled texts")
     text_test: int = Field(400, ge=10, description="test texts")
     text_steps: int = Field(60, ge=1, description="steps of fine-tuning, with 16 texts each")
