@@ -80,7 +80,13 @@ def formulas(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
         )
 
 
-@part.arm("probe", over={"tasks": lambda p: p.risk_tasks}, dtype="float64", tolerance=1e-6)
+@part.arm(
+    "probe",
+    over={"tasks": lambda p: p.risk_tasks},
+    uses=("risk_shared", "risk_relevant", "risk_labels", "risk_draws"),
+    dtype="float64",
+    tolerance=1e-6,
+)
 def probe(params: Params, seeds: Seeds, record: lab.Recorder, *, tasks: int) -> None:
     """Norm-bounded least squares on the optimal representation of T tasks, for the target task."""
     problem = params.tasks_of(tasks)
