@@ -28,7 +28,7 @@ class Params(lab.Params):
     table_norms: tuple[PositiveFloat, ...] = Field(
         (1.0, 1.5), min_length=1, description="norms B of the representations"
     )
-    projection_steps: int = Field(400, ge=10, description="steps of a linear representation on sampled triples")
+    projection_steps: int = Field(1500, ge=10, description="steps of a linear representation on sampled triples")
     projection_batch: int = Field(500, ge=10, description="triples per step")
 
 
@@ -37,7 +37,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(tables=5, table_norms=(1.0,), table_steps=250, projection_steps=100),
-        "paper": lab.PartPreset(tables=500, projection_steps=2000),
+        "paper": lab.PartPreset(tables=500, projection_steps=5000),
     },
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements, combine, farthest_from
+from assay.lab import Judgement, Measurements, combine, pool
 
 from .arms import Params, part
 
@@ -35,8 +35,7 @@ def private_weights(m: Measurements[Params]) -> Judgement:
         for tasks in m.params.mixture_tasks
         for t in range(tasks)
     ]
-    worst = combine(farthest_from(1), ratios, "private weight × T, farthest from 1")
-    return worst.equals(1, within=0.05, because=FIVE_PERCENT)
+    return pool(ratios, "private weight × T").between(0.95, 1.05)
 
 
 @part.claim(
@@ -48,8 +47,7 @@ def private_weights(m: Measurements[Params]) -> Judgement:
 )
 def shared_weights(m: Measurements[Params]) -> Judgement:
     found = [m.final("shared_weight", arm="mixture", tasks=tasks) for tasks in m.params.mixture_tasks]
-    worst = combine(farthest_from(1), found, "shared weight, farthest from 1")
-    return worst.equals(1, within=0.05, because=FIVE_PERCENT)
+    return pool(found, "shared weight").between(0.95, 1.05)
 
 
 @part.claim(
@@ -73,8 +71,7 @@ def diagonal_blocks(m: Measurements[Params]) -> Judgement:
 )
 def specific_weights(m: Measurements[Params]) -> Judgement:
     parts = [m.final("shared_weight", arm="single"), m.final("private_weight", arm="single", number=1)]
-    worst = combine(farthest_from(1), parts, "weight of the task's features, farthest from 1")
-    return worst.equals(1, within=0.05, because=FIVE_PERCENT)
+    return pool(parts, "weight of the task's features").between(0.95, 1.05)
 
 
 @part.claim(
@@ -131,5 +128,4 @@ def uneven_weights(m: Measurements[Params]) -> Judgement:
         m.final("private_weight", arm="uneven", number=t) - m.exact("uneven_private", arm="program", number=t).value
         for t in (1, 2, 3)
     ]
-    worst = combine(farthest_from(0), gaps, "weight, trained − program, farthest from 0")
-    return worst.equals(0, within=0.05, because="5 % of a shared feature's weight")
+    return pool(gaps, "weight, trained − program").between(-0.05, 0.05)
