@@ -79,7 +79,7 @@ def _ratios(m: Measurements[Params]) -> Any:
             {"T": t, "name": name, "ratio": bound_ratio(m.params.tasks_of(t), private)} for t in range(1, top + 1)
         ]
     colour = alt.Color("name:N", title=None)
-    y = alt.Y("ratio:Q", title="universal / specific", scale=alt.Scale(type="log"))
+    y = alt.Y("ratio:Q", title="universal / specific", scale=alt.Scale(type="log", domain=[0.5, 8]))
     line = alt.Chart(pl.DataFrame(curve), width=260, height=250).mark_line()
     points = alt.Chart(pl.DataFrame(rows)).mark_point(filled=True, size=60)
     x = alt.X("T:Q", title="tasks T", scale=alt.Scale(type="log", base=2))
