@@ -1,0 +1,58 @@
+"""What contrastive training captures, and what is left of the spurious state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from assay.lab import Measurements, charts
+
+from .arms import GENERATIONS, Params, part
+
+
+@part.table(
+    "principal-components",
+    caption="Finite hidden states sent through three maps to inputs. Share of the inputs' variance that is spurious; "
+    "variance of the averaged inputs captured by two contrastively trained outputs and by two principal components of "
+    "the raw inputs, as a share of the most that two outputs can capture.",
+    shows=("C1b", "N1"),
+)
+def components_table(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for g in GENERATIONS:
+        found = {
+            words: charts.plus_minus(m.final(metric, arm="principal-components", generation=g))
+            for metric, words in (
+                ("spurious_variance", "spurious variance"),
+                ("captured", "contrastive training"),
+                ("captured_by_raw", "components of raw inputs"),
+            )
+        }
+        rows.append({"x = g(z)": g, **found})
+    return pl.DataFrame(rows)
+
+
+@part.figure(
+    "invariance",
+    caption="Variance of trained tables over the spurious state, as a share of their norm², one mark per seed. Where "
+    "the second view redraws the state, curved losses remove it down to rounding; the hinge loss leaves what it "
+    "cannot see. Where the view keeps the state, all losses encode it. Values below 1e-20 are drawn there.",
+    shows=("C2c", "N3", "X1b"),
+)
+def invariance(m: Measurements[Params]) -> Any:
+    rows = m.rows("variation", arm="invariance").with_columns(
+        value=pl.col("value").clip(1e-20), view=pl.lit("second view ") + pl.col("view") + pl.lit(" z_U")
+    )
+    return (
+        alt.Chart(rows, width=260, height=220)
+        .mark_point(filled=True, opacity=0.6, size=45)
+        .encode(
+            x=alt.X("loss:N", title=None, axis=alt.Axis(labelAngle=0)),
+            xOffset="norm:N",
+            y=alt.Y("value:Q", title="variance over z_U / norm²", scale=alt.Scale(type="log")),
+            color=alt.Color("norm:N", title="norm B"),
+        )
+        .facet(column=alt.Column("view:N", title=None, sort="descending"))
+    )

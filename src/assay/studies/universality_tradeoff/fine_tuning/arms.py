@@ -1,0 +1,131 @@
+"""Linear probing, fine-tuning and contrastively regularised fine-tuning of encoders of growing mixtures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from statistics import fmean
+from typing import Any
+
+import torch
+from pydantic import Field, PositiveInt, model_validator
+
+from assay import lab
+from assay.training import Seeds
+
+from ..images.arms import Images
+from ..images.learners import features
+from ..params import check_rising
+from .learners import FineTuning, labelled, probed, separation, share_right
+
+WAYS = ("linear head", "fine-tuning", "regularised")
+RATES, DECAYS, STRENGTHS = (3e-3, 1e-2, 3e-2), (0.0, 1e-2, 1e-1), (0.03, 0.1, 0.3)
+TUNING_SEED = 1_000_000  # tuning seeds start here; no run reaches them
+
+
+class Params(Images):
+    tuned_labels: tuple[PositiveInt, ...] = Field((20, 100), min_length=1, description="labelled target images")
+    tuned_draws: int = Field(1, ge=1, description="draws of labelled images per seed")
+    tuning_steps: int = Field(150, ge=1, description="steps of fine-tuning")
+    plain_rate: float = Field(1e-2, gt=0, description="rate of plain fine-tuning (from the grid of ft-tuning)")
+    plain_decay: float = Field(0.1, ge=0, description="its weight decay (from the same grid)")
+    regularised_rate: float = Field(1e-2, gt=0, description="rate of regularised fine-tuning (from the same grid)")
+    strength: float = Field(0.1, gt=0, description="λ of the regulariser (from the same grid; the source has 0.1)")
+
+    @model_validator(mode="after")
+    def _tuned_labels_rise(self) -> Params:
+        check_rising(tuned_labels=self.tuned_labels)
+        return self
+
+    def tuning(self, **changes: Any) -> FineTuning:
+        usual = FineTuning(
+            steps=self.tuning_steps,
+            batch=self.image_batch,
+            smallest_crop=self.image_crop,
+            temperature=self.image_temperature,
+        )
+        return replace(usual, **changes)
+
+
+part = lab.Part(
+    "fine_tuning",
+    params=Params,
+    presets={
+        "smoke": lab.PartPreset(tuned_labels=(20,), tuned_draws=1, tuning_steps=4),
+        "paper": lab.PartPreset(
+            tuned_labels=(500, 2500, 5000, 10_000, 50_000),
+            tuned_draws=1,
+            tuning_steps=1500,
+            fewer={"fine-tuning": 4, "ft-tuning": 1},
+        ),
+    },
+)
+RECIPE = (*Images.model_fields, "tuning_steps")
+CHOSEN = ("plain_rate", "plain_decay", "regularised_rate", "strength")
+OPTIONS: dict[str, Any] = {"needs": Params.image_needs, "tolerance": 0.05, "chunk": 1}
+
+
+def _pretrained(params: Params, encoder: str, seed: int, device: str) -> torch.nn.Module:
+    sets = {name: params.source(name, "train").images for name in encoder.split("+")}
+    return params.recipe().train(sets, seed, device)
+
+
+def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dict[str, tuple[float, float]]:
+    """Accuracy and separation of classes by the three ways, the means over draws of labelled images."""
+    target = params.image_sources[0]
+    train, test = params.source(target, "train"), params.source(target, "test")
+    recipes = {
+        "fine-tuning": params.tuning(rate=params.plain_rate, decay=params.plain_decay),
+        "regularised": params.tuning(rate=params.regularised_rate, strength=params.strength),
+    }
+    found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    for draw in range(params.tuned_draws):
+        own = 1000 * seed + draw
+        chosen, _ = labelled(train, min(labels, len(train)), own)
+        images, answers = train.images[chosen], train.labels[chosen]
+        right = probed(start, (images, answers), (test.images, test.labels))
+        found["linear head"].append((right, separation(features(start, test.images), test.labels)))
+        for way, recipe in recipes.items():
+            network = recipe.train(start, images, answers, train.classes, own)
+            right = share_right(network, test.images, test.labels)
+            found[way].append((right, separation(features(network[0], test.images), test.labels)))
+    return {way: (fmean(a for a, _ in each), fmean(b for _, b in each)) for way, each in found.items()}
+
+
+@part.arm(
+    "fine-tuning", over={"encoder": Params.mixtures}, uses=(*RECIPE, "tuned_labels", "tuned_draws", *CHOSEN), **OPTIONS
+)
+def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
+    """Three ways on the same labelled images, for every number of labels."""
+    starts = [_pretrained(params, encoder, seed, seeds.device) for seed in seeds]
+    for labels in params.tuned_labels:
+        found = [_ways(params, start, seed, labels) for start, seed in zip(starts, seeds, strict=True)]
+        for way in WAYS:
+            accuracy, apart = zip(*(each[way] for each in found), strict=True)
+            record(at={"way": way, "labels": labels}, accuracy=list(accuracy), separation=list(apart))
+
+
+@part.arm(
+    "ft-tuning",
+    over={"encoder": lambda p: (p.mixtures()[0], p.mixtures()[-1]), "way": list(WAYS[1:])},
+    uses=(*RECIPE, "tuned_labels"),
+    optional=True,
+    **OPTIONS,
+)
+def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, way: str) -> None:
+    """Nine settings of one kind of fine-tuning, on tuning seeds and target images kept from training, at the two
+    smallest numbers of labels."""
+    train = params.source(params.image_sources[0], "train")
+    second, values = ("decay", DECAYS) if way == "fine-tuning" else ("strength", STRENGTHS)
+    tried = [{"rate": rate, second: value} for rate in RATES for value in values]
+    own = [TUNING_SEED + seed for seed in seeds]
+    starts = [_pretrained(params, encoder, seed, seeds.device) for seed in own]
+    for labels, changes in product(params.tuned_labels[:2], tried):
+        found = []
+        for seed, start in zip(own, starts, strict=True):
+            chosen, held = labelled(train, min(labels, len(train) // 2), seed)
+            recipe = params.tuning(**changes)
+            network = recipe.train(start, train.images[chosen], train.labels[chosen], train.classes, seed)
+            found.append(share_right(network, train.images[held], train.labels[held]))
+        words = ", ".join(f"{name} {value:g}" for name, value in changes.items())
+        record(at={"labels": labels, "setting_tried": words}, validation_accuracy=found)

@@ -1,0 +1,110 @@
+"""Risk against the number of labels and of tasks, with the bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from assay.lab import Measurements, charts
+
+from ..theory import bound_ratio
+from .arms import PRIVATE, Params, part
+
+FULL = "T = {}"
+
+
+@part.figure(
+    "risk",
+    caption="Linear tasks: risk (mean squared error, label variance 1) of norm-bounded least squares on the optimal "
+    "encoder of T tasks, against the number of labels, for three private shares v₂ of the label. T = 1 is the target's "
+    "own encoder. With v₂ = 0.1 the order is reversed; at 40 labels all risks are 0. Where shared features alone "
+    "interpolate (m = s), the universal encoder is at its worst.",
+    shows=("C6a", "C6b", "C6c", "C6d", "C6e", "N6", "X4b"),
+)
+def risk(m: Measurements[Params]) -> Any:
+    frame = charts.summarise(m.rows("risk", arm="probe"), "private", "tasks", "labels")
+    frame = frame.with_columns(name=pl.format(FULL, "tasks"), part=pl.format("v₂ = {}", "private"))
+    order = [f"T = {t}" for t in m.params.risk_tasks]
+    base = alt.Chart(frame, width=200, height=230).encode(
+        x=alt.X("labels:Q", title="labels m"), color=alt.Color("name:N", title=None, sort=order)
+    )
+    band = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title="risk"), y2="high:Q")
+    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title="risk"))
+    return alt.layer(band, line).facet(column=alt.Column("part:N", title=None))
+
+
+@part.figure(
+    "bounds",
+    caption="Left: absolute error (solid) and the source's risk bound (dashed), for half of the label private: the "
+    "bound holds and lies above the error of predicting 0 (dashed). Right: leading term of the universal bound over "
+    "the specific one against the number of tasks (lines), and the measured ratio of risks at m = s labels (points).",
+    shows=("C6f", "C6g", "C6h", "X4a", "N7"),
+)
+def bounds(m: Measurements[Params]) -> Any:
+    names = {"absolute_risk": "measured", "bound": "bound"}
+    rows = m.rows(list(names), arm="probe", private=0.5).with_columns(what=pl.col("metric").replace_strict(names))
+    frame = charts.summarise(rows, "what", "tasks", "labels").with_columns(name=pl.format(FULL, "tasks"))
+    frame = frame.filter(pl.col("mean") > 1e-9)
+    order = [f"T = {t}" for t in m.params.risk_tasks]
+    left = (
+        alt.Chart(frame, width=300, height=250)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("labels:Q", title="labels m"),
+            y=alt.Y("mean:Q", title="absolute error", scale=alt.Scale(type="log")),
+            color=alt.Color("name:N", title=None, sort=order),
+            strokeDash=alt.StrokeDash("what:N", sort=["measured", "bound"], legend=None),
+        )
+    )
+    trivial = float(m.rows("trivial", arm="probe")["value"][0])
+    return alt.hconcat(left + charts.rules({"predicting 0": trivial}, width=300), _ratios(m)).resolve_scale(
+        color="independent"
+    )
+
+
+def _ratios(m: Measurements[Params]) -> Any:
+    tasks = [t for t in m.params.risk_tasks if t > 1]
+    labels = min(m.params.risk_labels, key=lambda n: abs(n - m.params.risk_shared))
+    rows, curve = [], []
+    for private in PRIVATE:
+        name = f"v₂ = {private}"
+        own = m.final("risk", arm="probe", tasks=1, private=private, labels=labels)
+        for t in tasks:
+            found = m.final("risk", arm="probe", tasks=t, private=private, labels=labels) / own
+            rows.append({"T": t, "name": name, "ratio": float(found.array.mean())})
+        top = max(tasks)
+        curve += [
+            {"T": t, "name": name, "ratio": bound_ratio(m.params.tasks_of(t), private)} for t in range(1, top + 1)
+        ]
+    colour = alt.Color("name:N", title=None)
+    y = alt.Y("ratio:Q", title="universal / specific", scale=alt.Scale(type="log", domain=[0.5, 8]))
+    line = alt.Chart(pl.DataFrame(curve), width=260, height=250).mark_line()
+    points = alt.Chart(pl.DataFrame(rows)).mark_point(filled=True, size=60)
+    x = alt.X("T:Q", title="tasks T", scale=alt.Scale(type="log", base=2))
+    return line.encode(x=x, y=y, color=colour) + points.encode(x=x, y=y, color=colour)
+
+
+@part.table(
+    "other-task",
+    caption="The encoder of one linear task used for another: mean squared error of least squares against the number "
+    "of labels, and what least squares with the private part as noise predicts. The limit is the private share v₂.",
+    shows=("C6j", "C6k"),
+)
+def other_task(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for private in PRIVATE:
+        for labels in m.params.floor_labels:
+            where = {"arm": "other-task", "labels": labels, "private": private}
+            found = charts.plus_minus(m.final("risk", **where))
+            rows.append(
+                {
+                    "v₂": private,
+                    "labels": labels,
+                    "risk": found,
+                    "predicted": round(m.exact("predicted", **where).value, 3),
+                    "floor": private,
+                }
+            )
+    return pl.DataFrame(rows)

@@ -1,0 +1,131 @@
+"""Claims about the weights of features after pretraining on linear tasks (C5)."""
+
+from __future__ import annotations
+
+from assay.lab import Judgement, Measurements, combine, pool
+
+from .arms import Params, part
+
+LONG = {"at least 1,000 steps of 1,000 pairs": lambda p: p.linear_steps >= 1000 and p.linear_batch >= 1000}
+FIVE_PERCENT = "the specification's 5 %, for descent on sampled pairs"
+
+
+@part.claim(
+    "C5a",
+    "For even mixtures of linear tasks the optimal squared weights are 1 on shared and 1/T on private features, "
+    "whatever s, r and T.",
+    source="Proposition 7.3 leaves α open and shows r = 2s; derived for every case; logistic loss, solver to 1e-4",
+    printed="some α in [0, 1] and β = min(1, (r − αs)/(T(r − s)))",
+)
+def even_program(m: Measurements[Params]) -> Judgement:
+    return m.every("weight_error", arm="program").named("largest |weight − predicted|").at_most(1e-4)
+
+
+@part.claim(
+    "C5b",
+    "Trained on an even mixture of T linear tasks, a linear encoder gives private features the squared weight 1/T, "
+    "within 5 %.",
+    source="Proposition 7.3, by blocks of the Gram matrix of each task; " + FIVE_PERCENT,
+    headline=True,
+    when=LONG,
+)
+def private_weights(m: Measurements[Params]) -> Judgement:
+    ratios = [
+        m.final("private_weight", arm="mixture", tasks=tasks, number=t + 1) * tasks
+        for tasks in m.params.mixture_tasks
+        for t in range(tasks)
+    ]
+    return pool(ratios, "private weight × T").between(0.95, 1.05)
+
+
+@part.claim(
+    "C5c",
+    "Trained on an even mixture of linear tasks, a linear encoder gives shared features the squared weight 1, within "
+    "5 %.",
+    source="Proposition 7.3, by blocks; " + FIVE_PERCENT,
+    when=LONG,
+)
+def shared_weights(m: Measurements[Params]) -> Judgement:
+    found = [m.final("shared_weight", arm="mixture", tasks=tasks) for tasks in m.params.mixture_tasks]
+    return pool(found, "shared weight").between(0.95, 1.05)
+
+
+@part.claim(
+    "C5d",
+    "Trained on an even mixture of linear tasks, a linear encoder has no weight on spurious and no mixing within any "
+    "task's features.",
+    source="Proposition 7.3: the Gram block of every task is diagonal; 0.05 on a scale where shared features have 1",
+    when=LONG,
+)
+def diagonal_blocks(m: Measurements[Params]) -> Judgement:
+    found = m.every(["off_diagonal", "spurious_weight"], arm="mixture")
+    return found.named("largest entry off the diagonal or on spurious features").at_most(0.05)
+
+
+@part.claim(
+    "C5e",
+    "Trained on one linear task alone, a linear encoder gives all features of this task the squared weight 1, within "
+    "5 %.",
+    source="Proposition 7.4; " + FIVE_PERCENT,
+    when=LONG,
+)
+def specific_weights(m: Measurements[Params]) -> Judgement:
+    parts = [m.final("shared_weight", arm="single"), m.final("private_weight", arm="single", number=1)]
+    return pool(parts, "weight of the task's features").between(0.95, 1.05)
+
+
+@part.claim(
+    "N5",
+    "Trained on one linear task alone, a linear encoder gives the private features of other tasks no weight.",
+    source="control and Proposition 7.4: what never varies is not encoded; 0.01 for the descent",
+    when=LONG,
+)
+def nothing_else(m: Measurements[Params]) -> Judgement:
+    return m.every("other_weight", arm="single").named("weight of other tasks' features").at_most(0.01)
+
+
+@part.claim(
+    "X2a",
+    "Two linear encoders of different rank have the same contrastive loss: private features of different tasks may "
+    "share directions.",
+    source="Derived: features of different tasks never occur together, so that their cross terms are free",
+    printed="the optimum is Q(Σ √α z_j e_j + Σ √β z_j e_j) for an orthonormal Q",
+)
+def equal_losses(m: Measurements[Params]) -> Judgement:
+    return m.every("loss_difference", arm="equal-optima").named("|loss, apart − superposed|").at_most(1e-12)
+
+
+@part.claim(
+    "X2b",
+    "A linear encoder trained on an even mixture ends at an optimum with superposed features: its least squared "
+    "singular value is under half of 1/T.",
+    source="Derived: the loss does not fix the spectrum, which is why blocks are compared",
+    when=LONG,
+)
+def spectrum_is_free(m: Measurements[Params]) -> Judgement:
+    ratios = [m.final("least_of_spectrum", arm="mixture", tasks=tasks) * tasks for tasks in m.params.mixture_tasks]
+    return combine(max, ratios, "least squared singular value × T, largest").below(0.5)
+
+
+@part.claim(
+    "X3a",
+    "In an uneven mixture a rare task can be dropped: with shares 0.6, 0.3 and 0.1 its private features get weight 0.",
+    source="the convex program of Appendix F.2.2, solved for s = 2, r = 4; solver to 1e-4",
+)
+def dropped(m: Measurements[Params]) -> Judgement:
+    return m.exact("uneven_private", arm="program", number=3).named("weight of the rare task").at_most(1e-4)
+
+
+@part.claim(
+    "X3b",
+    "A linear encoder trained on an uneven mixture (shares 0.6, 0.3, 0.1) has the weights of the convex program, "
+    "within 0.05.",
+    source="Appendix F.2.2 by training; 5 % on a scale where shared features have 1",
+    when=LONG,
+)
+def uneven_weights(m: Measurements[Params]) -> Judgement:
+    gaps = [
+        m.final("private_weight", arm="uneven", number=t) - m.exact("uneven_private", arm="program", number=t).value
+        for t in (1, 2, 3)
+    ]
+    return pool(gaps, "weight, trained − program").between(-0.05, 0.05)

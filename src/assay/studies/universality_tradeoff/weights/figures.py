@@ -1,0 +1,85 @@
+"""Weights of features by block, and spectra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from assay.lab import Measurements, Values, charts
+
+from ..theory import even_weights
+from .arms import Params, part
+
+
+@part.figure(
+    "spectra",
+    caption="Squared singular values of linear encoders trained on mixtures of T linear tasks and on one task alone: "
+    "trained (points, mean over seeds with 95 % interval) and the optimum that keeps all features apart (red ticks). "
+    "They differ although the trained encoders are optimal: private features of different tasks share directions. By "
+    "the blocks of each task the weights agree (table 'weights').",
+    shows=("X2b", "C5b", "C5e"),
+)
+def spectra(m: Measurements[Params]) -> Any:
+    charts_ = []
+    for tasks in (*m.params.mixture_tasks, 1):
+        where: dict[str, Any] = {"arm": "mixture", "tasks": tasks} if tasks > 1 else {"arm": "single"}
+        found = m.array("spectrum", **where)
+        alpha, beta = even_weights(tasks)
+        predicted = [alpha] * m.params.shared + [beta] * (tasks * (m.params.relevant - m.params.shared))
+        rows = [
+            {"index": i + 1, "seed": seed, "value": float(value)}
+            for seed, spectrum in enumerate(found)
+            for i, value in enumerate(spectrum)
+        ]
+        frame = charts.summarise(pl.DataFrame(rows), "index")
+        padded = predicted + [0.0] * (len(found[0]) - len(predicted))
+        frame = frame.with_columns(optimum=pl.Series(padded))
+        title = f"T = {tasks}" if tasks > 1 else "one task alone"
+        base = alt.Chart(frame, width=200, height=210, title=title).encode(
+            x=alt.X("index:O", title="index", axis=alt.Axis(labelAngle=0))
+        )
+        y = alt.Y("mean:Q", title="squared singular value", scale=alt.Scale(domain=[0, 1.05]))
+        charts_.append(
+            alt.layer(
+                base.mark_rule().encode(y=alt.Y("low:Q", title="squared singular value"), y2="high:Q"),
+                base.mark_point(filled=True, size=40).encode(y=y),
+                base.mark_tick(thickness=2, size=12, color="#d62728").encode(y="optimum:Q"),
+            )
+        )
+    return alt.hconcat(*charts_)
+
+
+@part.table(
+    "weights",
+    caption="Squared weights after training, by the blocks of each task's Gram matrix, beside the predicted ones: "
+    "shared features, private ones (mean over tasks), the largest entry off the diagonal of a block, and spurious "
+    "ones.",
+    shows=("C5b", "C5c", "C5d", "C5e", "N5", "X3b"),
+)
+def weights(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for tasks in m.params.mixture_tasks:
+        where = {"arm": "mixture", "tasks": tasks}
+        private = [m.final("private_weight", number=t + 1, **where) for t in range(tasks)]
+        rows.append(_row(m, f"even mixture, T = {tasks}", where, private, [1 / tasks] * tasks))
+    alone = [m.final("private_weight", arm="single", number=t) for t in (1, 2, 3)]
+    rows.append(_row(m, "one task of three", {"arm": "single"}, alone, [1, 0, 0]))
+    drawn = [m.final("private_weight", arm="uneven", number=t) for t in (1, 2, 3)]
+    program = [m.exact("uneven_private", arm="program", number=t).value for t in (1, 2, 3)]
+    rows.append(_row(m, "shares 0.6, 0.3, 0.1", {"arm": "uneven"}, drawn, program))
+    return pl.DataFrame(rows)
+
+
+def _row(
+    m: Measurements[Params], name: str, where: dict[str, Any], private: list[Values], predicted: list[float]
+) -> dict[str, str]:
+    return {
+        "pretraining": name,
+        "shared (1)": charts.plus_minus(m.final("shared_weight", **where)),
+        "private": ", ".join(f"{values.array.mean():.3f}" for values in private),
+        "predicted": ", ".join(f"{abs(value):.3f}" for value in predicted),
+        "off diagonal": f"{m.final('off_diagonal', **where).array.max():.3f}",
+        "spurious": f"{m.final('spurious_weight', **where).array.max():.4f}",
+    }

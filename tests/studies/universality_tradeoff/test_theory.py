@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.studies.universality_tradeoff import theory
+from assay.studies.universality_tradeoff.learners import gram
+from assay.studies.universality_tradeoff.problem import LinearTasks
+from assay.training.seeds import Seeds
+
+SEEDS = Seeds((0, 1), dtype=torch.float64)
+
+
+@settings(max_examples=12, deadline=None)
+@given(shared=st.integers(1, 6), private=st.integers(1, 8), tasks=st.integers(2, 5))
+def test_even_mixtures_have_weights_one_and_one_over_t(shared, private, tasks):
+    found = theory.optimal_weights(LinearTasks(shared, shared + private, tasks))
+    assert found == pytest.approx((1.0, *[1 / tasks] * tasks), abs=2e-4)
+    assert (found[0], found[1]) == pytest.approx(theory.even_weights(tasks), abs=2e-4)
+
+
+def test_uneven_mixtures_follow_the_shares_and_can_drop_a_task():
+    problem = LinearTasks(2, 4, 3, mixture=(0.6, 0.3, 0.1))
+    alpha, *private = theory.optimal_weights(problem)
+    assert alpha == pytest.approx(1, abs=1e-4)
+    assert private == sorted(private, reverse=True)
+    assert private[2] == pytest.approx(0, abs=1e-4)
+    assert 2 * alpha + 2 * sum(private) == pytest.approx(4, abs=1e-6)  # all of the budget is used
+    finer = theory.optimal_weights(problem, nodes=48)
+    assert (alpha, *private) == pytest.approx(finer, abs=1e-4)
+    turned = theory.optimal_weights(LinearTasks(2, 4, 3, mixture=(0.1, 0.6, 0.3)))
+    assert turned[1:] == pytest.approx((private[2], private[0], private[1]), abs=1e-4)
+
+
+def test_the_program_finds_the_minimum_of_the_sampled_loss():
+    problem = LinearTasks(2, 4, 3, mixture=(0.6, 0.3, 0.1))
+    z = torch.randn(40_000, 4, generator=torch.Generator().manual_seed(0)).double()
+    shared, private = z[:, :2].square().sum(1), z[:, 2:].square().sum(1)
+
+    def loss(first: float) -> float:
+        weights = torch.tensor([first, 1 - first, 0.0])
+        margins = shared + weights[:, None] * private
+        return float((torch.tensor(problem.weights)[:, None] * theory.LOSSES["logistic"](margins)).mean(1).sum())
+
+    best = min((loss(k / 200), k / 200) for k in range(100, 201))[1]
+    assert best == pytest.approx(theory.optimal_weights(problem)[1], abs=0.02)
+
+
+def test_one_task_alone_has_weight_one():
+    assert theory.optimal_weights(LinearTasks(3, 3, 1)) == (1.0,)
+
+
+def test_two_optima_of_different_rank_have_the_same_blocks_and_norms():
+    problem = LinearTasks(2, 5, 4, 3)
+    apart, together = theory.canonical(problem, (1.0, *[0.25] * 4)), theory.superposed(problem)
+    for weights in (apart, together):
+        assert float(torch.linalg.matrix_norm(weights, 2)) == pytest.approx(1)
+        assert float(weights.square().sum()) == pytest.approx(5)
+        found = gram(weights, torch.eye(problem.dim, dtype=torch.float64))
+        for t in range(4):
+            own = problem.own(t)
+            block = found[own][:, own]
+            torch.testing.assert_close(block, torch.diag(torch.tensor([1.0] * 2 + [0.25] * 3, dtype=torch.float64)))
+    assert int(torch.linalg.matrix_rank(apart)) == 14
+    assert int(torch.linalg.matrix_rank(together)) == 5
+
+
+@pytest.mark.parametrize("build", ["canonical", "superposed"])
+def test_the_predictor_norm_is_that_of_the_smallest_exact_predictor(build):
+    problem = LinearTasks(2, 5, 4, 3)
+    encoder = theory.canonical(problem, (1.0, *[0.25] * 4)) if build == "canonical" else theory.superposed(problem)
+    z, _ = problem.pairs(SEEDS, "sample", 400, task=1)
+    truth = problem.label_weights(SEEDS, "labels", 0.3, draws=1)[:, 0]
+    answers = torch.einsum("snd,sd->sn", z[..., problem.own(1)], truth)
+    found = (torch.linalg.pinv(z @ encoder.T) @ answers.unsqueeze(-1)).squeeze(-1)
+    expected = theory.predictor_norm(1.0, 0.25, 0.7, 0.3)
+    torch.testing.assert_close(found.norm(dim=-1), torch.full((2,), expected, dtype=torch.float64))
+
+
+def test_a_feature_without_weight_needs_an_infinite_predictor():
+    assert theory.predictor_norm(1.0, 0.0, 0.5, 0.5) == math.inf
+    assert theory.predictor_norm(1.0, 0.0, 0.5, 0.0) == pytest.approx(math.sqrt(0.5))
+
+
+@given(shared=st.integers(1, 20), tasks=st.integers(1, 64))
+def test_the_ratio_of_leading_terms(shared, tasks):
+    problem = LinearTasks(shared, 2 * shared, tasks)
+    universal = theory.leading_complexity(problem, *theory.even_weights(tasks), 0.5, 10)
+    specific = theory.leading_complexity(problem, 1.0, 1.0, 0.5, 10)
+    assert universal / specific == pytest.approx((tasks + 1) / (2 * math.sqrt(tasks)))
+    assert universal / specific == pytest.approx(theory.bound_ratio(problem, 0.5))
+
+
+def test_the_bound_is_lower_for_many_tasks_where_little_is_private():
+    assert theory.bound_ratio(LinearTasks(10, 20, 4), 0.1) < 1 < theory.bound_ratio(LinearTasks(10, 20, 4), 0.5)
+    assert theory.bound_ratio(LinearTasks(10, 20, 32), 0.1) == pytest.approx(1.45, abs=0.01)
+
+
+def test_similarity_has_the_values_of_the_closed_form():
+    rows = [[theory.mixture_cka(2, 5, i, j) for j in (1, 2, 3, 4)] for i in (1, 2)]
+    assert rows[0] == pytest.approx([1, 0.944, 0.878, 0.832], abs=1e-3)
+    assert rows[1] == pytest.approx([0.944, 1, 0.987, 0.968], abs=1e-3)
+    assert theory.foreign_cka(2, 5) == pytest.approx(math.sqrt(0.4))
+
+
+@given(beta=st.floats(0.01, 1))
+def test_the_regularised_bound_is_least_at_equal_weights(beta):
+    assert theory.regularised_bound(1.0, beta) >= theory.regularised_bound(1.0, 1.0) - 1e-12
+
+
+def test_the_update_recovers_at_its_radius():
+    problem = LinearTasks(4, 8, 4)
+    assert theory.full_recovery(problem) == pytest.approx(1.0)
+    assert theory.updated_weight(problem, 0.0) == 0.5
+    assert theory.updated_weight(problem, 0.5) == pytest.approx(0.75)
+    assert theory.updated_weight(problem, 9.0) == 1.0
+
+
+def test_least_squares_on_shared_features_has_a_floor():
+    assert theory.other_task_risk(10, 10, 0.5) == math.inf
+    assert theory.other_task_risk(10**6, 10, 0.5) == pytest.approx(0.5, abs=1e-4)
+    assert theory.specific_risk(5, 20) == 0.75
+    assert theory.specific_risk(30, 20) == 0.0
