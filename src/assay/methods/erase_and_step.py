@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ._checks import check_fields, limits
+from ._models import unknown
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _weights(model: nn.Module, layers: Sequence[str]) -> dict[str, nn.Parameter]
             own = [prefix + name for name, _ in modules[layer].named_parameters(recurse=False)]
             names = [name for name in own if every[name].ndim >= 2 or _normalises(modules[layer])]
         else:
-            raise ValueError(f"the model has no layer {layer!r}; it has {', '.join(name for name in modules if name)}")
+            raise unknown("layer", layer, modules)
         if not names:
             raise ValueError(f"the layer {layer!r} holds no weight matrix of its own; name the layers inside it")
         chosen |= {name: every[name] for name in names}

@@ -19,7 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
 from ._checks import number, whole
-from ._models import logits_in, no_recomputation
+from ._models import logits_in, module_named, no_recomputation, unknown
 
 Data = tuple[Tensor, Tensor]
 RECOMPUTES = "the model uses gradient checkpointing, which cannot be linearised: switch it off"
@@ -82,10 +82,9 @@ class FrozenBackbone(nn.Module):
 
     def __init__(self, model: nn.Module, head: str) -> None:
         super().__init__()
-        modules = dict(model.named_modules())
-        if not head or head not in modules:
-            raise ValueError(f"the model has no module {head!r}; it has {', '.join(name for name in modules if name)}")
-        inside = {id(p) for p in modules[head].parameters()}
+        if not head:
+            raise unknown("module", head, dict(model.named_modules()))
+        inside = {id(p) for p in module_named(model, head, "module").parameters()}
         names = [name for name, p in model.named_parameters(remove_duplicate=False) if id(p) in inside]
         tied = [name for name in names if not name.startswith(f"{head}.")]
         if tied:

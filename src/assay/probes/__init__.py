@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from .gradient_features import gradient_features
     from .grokking import grokking_delay
     from .head_tail import head_tail_probe, score_head_tail
+    from .heads import fit_head, ridge_head
     from .intervals import mean_interval
     from .label_efficiency import label_efficiency
-    from .representation import fit_head, representation_probe, snapshot
-    from .ridge import ridge_head
+    from .representation import representation_probe, snapshot
     from .specialisation import (
         aligned_counts,
         alignments,

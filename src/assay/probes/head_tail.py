@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from assay.methods._checks import all_finite
+
+from .heads import fit_head
 
 
 @dataclass(frozen=True)
@@ -69,37 +70,7 @@ def head_tail_probe(
     with ``decay``/2 · ‖weights‖² is convex and is fitted by L-BFGS from zero, so that the result has no seed.
     ``counts`` are the classes' pretraining frequencies.
     """
-    features, test_features = features.detach().float(), test_features.detach().float()
-    all_finite("the training features", features)
-    all_finite("the test features", test_features)
-    # What follows takes gradients, also when it is called, or its labels were made, in inference mode.
-    with torch.inference_mode(False), torch.enable_grad():
-        x, test_x = _standardised(features, test_features)
-        weights, bias = _fitted(x, labels.clone(), len(counts), decay, iterations)
-        predictions = (test_x @ weights.mT + bias).argmax(1)
-    return score_head_tail(predictions, test_labels, counts, share=share)
-
-
-def _standardised(features: Tensor, test_features: Tensor) -> tuple[Tensor, Tensor]:
-    """Both by mean and spread of the first. A feature is constant when its own values differ by no more than rounding:
-    another one of large values must not decide that."""
-    mean, scale = features.mean(0), features.std(0)
-    rounding = 4 * torch.finfo(features.dtype).eps * features.abs().amax(0)
-    scale = torch.where(scale > rounding, scale, torch.inf)  # a constant feature says nothing
-    return (features - mean) / scale, (test_features - mean) / scale
-
-
-def _fitted(x: Tensor, labels: Tensor, classes: int, decay: float, iterations: int) -> tuple[Tensor, Tensor]:
-    """Weights (classes, dim) and bias (classes,) of the regression."""
-    weights = torch.zeros(classes, x.shape[1], device=x.device, requires_grad=True)
-    bias = torch.zeros(classes, device=x.device, requires_grad=True)
-    optimizer = torch.optim.LBFGS([weights, bias], max_iter=iterations, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        loss = cross_entropy(x @ weights.mT + bias, labels) + decay / 2 * weights.square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss
-
-    optimizer.step(closure)  # type: ignore[no-untyped-call]
-    return weights.detach(), bias.detach()
+    all_finite("the training features", torch.as_tensor(features))
+    all_finite("the test features", torch.as_tensor(test_features))
+    head = fit_head(features, labels, scaling="standardized", penalty=decay / 2, steps=iterations)
+    return score_head_tail(head.predict(test_features), test_labels, counts, share=share)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, default_collate
+
+from assay.methods._data import moved, split_batch
 
 
 class Source(ABC):
@@ -75,15 +77,16 @@ class DatasetSource(Source):
             collate_fn=self._together,
         )
         for inputs, index in loader:
-            yield _moved(inputs, device), index
+            yield moved(inputs, device), index
 
     def few(self, device: torch.device) -> Any:
         inputs, _ = self._together([(self.dataset[index], index) for index in range(min(2, len(self)))])
-        return _moved(inputs, device)
+        return moved(inputs, device)
 
     def _together(self, items: list[tuple[Any, int]]) -> tuple[Any, Tensor]:
         batch = self.collate([item for item, _ in items])
-        return _inputs_of(batch), torch.tensor([index for _, index in items])
+        inputs = split_batch(batch[0] if isinstance(batch, (tuple, list)) else batch)[0]
+        return inputs, torch.tensor([index for _, index in items])
 
 
 class _Batches:
@@ -134,16 +137,3 @@ def source_of(data: Any, count: int | None = None) -> Source:
     if count is not None and len(source) != count:
         raise ValueError(f"{len(source)} inputs come with {count} labels")
     return source
-
-
-def _inputs_of(batch: Any) -> Any:
-    """The inputs of a collated batch: the first of a pair, or a mapping without its labels."""
-    if isinstance(batch, Mapping):
-        return {name: value for name, value in batch.items() if name not in ("label", "labels")}
-    return batch[0] if isinstance(batch, (tuple, list)) else batch
-
-
-def _moved(inputs: Any, device: torch.device) -> Any:
-    if isinstance(inputs, Mapping):
-        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
-    return inputs.to(device)

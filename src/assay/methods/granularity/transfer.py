@@ -22,17 +22,17 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
 from assay.methods._checks import check_fields, limits, number, one_of
-from assay.methods._models import evaluating
-from assay.probes.representation import fit_head
+from assay.methods._models import answer, evaluating
+from assay.probes.heads import fit_head
 from assay.training.seeds import stream
 
-from .heads import head_name, logits_of, swap_head
+from .heads import head_name, swap_head
 from .hierarchies import LabelHierarchy
 from .readout import max_readout, strictly_right
 from .sources import Source, source_of
 
 READOUTS = ("finetune", "probe", "max")
-PROBE_RATE = 0.1  # Adam's rate for a linear head on frozen features
+PROBE_PENALTY = 1e-4  # on the squared weights of a linear head on frozen features
 Data = Tensor | Dataset[Any] | DataLoader[Any]
 
 
@@ -108,9 +108,9 @@ class TransferReport:
 class FineToCoarse:
     """The transfer's hyper-parameters. ``finetune`` None means the pretraining stage with a quarter of its batch and
     rate. ``rates`` are searched on validation data, where the best epoch is kept as well: they multiply the rate of the
-    stage that is scored (of finetuning, or of the one pass), and that of the linear head, 0.1, when probing. With the
-    maximum nothing is searched but the rate of the one pass. ``augment`` changes training inputs. ``precision`` is
-    ``float32`` or ``bfloat16`` (autocast)."""
+    stage that is scored (of finetuning, or of the one pass) or, when probing, the penalty of the linear head, 1e-4.
+    With the maximum nothing is searched but the rate of the one pass. ``augment`` changes training inputs.
+    ``precision`` is ``float32`` or ``bfloat16`` (autocast)."""
 
     pretrain: Stage = field(default_factory=Stage)
     finetune: Stage | None = None
@@ -210,7 +210,7 @@ class FineToCoarse:
         return best
 
     def _probe(self, model: nn.Module, source: Source, labels: Tensor, held: Held) -> TransferScore:
-        """A linear head on frozen features; the grid multiplies its rate."""
+        """A linear head on frozen features; the grid multiplies its penalty."""
         others = (held["validation"], held["test"])
         parts = [(source, labels), *((source_of(data, len(y)), y) for data, y in others)]
         features = [(self._features(model, part), y.cpu()) for part, y in parts]
@@ -218,8 +218,8 @@ class FineToCoarse:
             raise Diverged("the features after pretraining are not finite: it diverged, or some inputs are not finite")
         found, best = {}, (-1.0, 0.0, 0.0)
         for multiple in self.rates:
-            rate = PROBE_RATE * multiple
-            head = fit_head(*features[0], learning_rate=rate)
+            rate = PROBE_PENALTY * multiple
+            head = fit_head(*features[0], penalty=rate)
             validated, tested = (float((head.predict(x) == y).float().mean()) for x, y in features[1:])
             found[rate] = validated
             best = max(best, (validated, rate, tested), key=lambda each: each[0])
@@ -241,7 +241,7 @@ class FineToCoarse:
                 optimizer.param_groups[0]["lr"] = stage.rate * stage.share(step, steps)
                 inputs = self.augment(inputs) if self.augment and isinstance(inputs, Tensor) else inputs
                 with self._autocast(device):
-                    loss = cross_entropy(logits_of(model, inputs).float(), labels[index.to(device)])
+                    loss = cross_entropy(answer(model, inputs).float(), labels[index.to(device)])
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
@@ -275,7 +275,7 @@ class FineToCoarse:
         with evaluating(model):
             for batch, index in source_of(inputs, len(labels)).batches(1000, device):
                 with self._autocast(device):
-                    logits = logits_of(model, batch).float()
+                    logits = answer(model, batch).float()
                 if bool(logits.isnan().any()):
                     raise Diverged(f"some logits on {what} data are NaN: training diverged, or these inputs are NaN")
                 right += int(strictly_right(read(logits), labels[index].to(device).long()).sum())
@@ -290,7 +290,7 @@ class FineToCoarse:
         try:
             with evaluating(model):
                 for batch, _ in source.batches(1000, next(model.parameters()).device):
-                    logits_of(model, batch)
+                    answer(model, batch)
         finally:
             hook.remove()
         return torch.cat(seen).flatten(1)
