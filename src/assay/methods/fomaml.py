@@ -8,7 +8,7 @@ memorise them in the inner loop shows the outer loop nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -80,8 +80,7 @@ class Fomaml:
         """The gradient of one task for every trainable parameter, and the outer loss after adaptation."""
         second = self.order == "second"
         start = inner.trainable(model)
-        # Fused attention has no second derivative: its plain form has.
-        with sdpa_kernel(SDPBackend.MATH) if second else nullcontext(), inner.modes(model), torch.enable_grad():
+        with _twice_differentiable() if second else nullcontext(), inner.modes(model), torch.enable_grad():
             adapted = inner.adapt(model, inside, loss_fn, create_graph=second)
             if second:
                 value, _ = inner.loss(model, adapted, outside, loss_fn)
@@ -144,6 +143,13 @@ class Fomaml:
         for step in range(steps):
             tasks = draw_tasks(task_sampler, self.tasks_per_step, sampling)
             yield self.step(model, tasks, loss_fn, optimizer, generator=splitting, step=step)
+
+
+@contextmanager
+def _twice_differentiable() -> Iterator[None]:
+    """Neither fused attention nor what a compiler made of a model has a second derivative: plain forms have."""
+    with sdpa_kernel(SDPBackend.MATH), torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def fomaml(

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods._checks import check_fields, limits
+from assay.methods._checks import all_finite, check_fields, limits
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ def chunk_cosines(chunk_means: Tensor) -> ChunkCosines:
     """Cosines among the chunk means (chunks, rows, dim) of every row, and to their grand mean."""
     if chunk_means.ndim != 3 or len(chunk_means) < 2:
         raise ValueError(f"chunk means must have shape (chunks >= 2, rows, dim), not {tuple(chunk_means.shape)}")
+    all_finite("chunk means", chunk_means)
     rows = _unit_or_nan(chunk_means.transpose(0, 1).double())
     grand = _unit_or_nan(chunk_means.double().mean(dim=0))
     pairwise = (rows @ rows.mT).clamp(-1, 1)
@@ -110,6 +111,7 @@ class GradientRecord:
     def __init__(self, settings: GradientConsistency, watched: dict[str, nn.Parameter]) -> None:
         self.watched = watched
         self.steps = 0
+        self.left_out = 0  # steps whose gradients were not finite
         self._settings = settings
         self._latest: dict[str, Tensor] = {}
         self._sums: list[dict[str, Tensor]] = [{} for _ in range(settings.chunks)]
@@ -130,11 +132,16 @@ class GradientRecord:
         return copy_gradient
 
     def step(self) -> None:
-        """End an optimiser step; after the last one that was asked for, this does nothing."""
+        """End an optimiser step; after the last one that was asked for, this does nothing. A step with a gradient that
+        is not finite (one that a gradient scaler skips, say) is left out and counted."""
         if self.complete:
             return
         if not self._latest:
             raise RuntimeError("no gradient of a watched parameter arrived since the last step: step after backward")
+        if not all(bool(gradient.isfinite().all()) for gradient in self._latest.values()):
+            self._latest.clear()
+            self.left_out += 1
+            return
         sums = self._sums[self.steps // self._settings.steps_per_chunk]
         for name, gradient in self._latest.items():
             sums[name] = sums[name].add_(gradient) if name in sums else gradient
@@ -145,7 +152,8 @@ class GradientRecord:
         """The agreement of every watched parameter, by name."""
         if not self.complete:
             wanted = self._settings.chunks * self._settings.steps_per_chunk
-            raise RuntimeError(f"only {self.steps} of {wanted} steps are recorded; train on, or ask for fewer")
+            lost = f" ({self.left_out} more had gradients that are not finite)" if self.left_out else ""
+            raise RuntimeError(f"only {self.steps} of {wanted} steps are recorded{lost}; train on, or ask for fewer")
         return {name: chunk_cosines(self._chunk_means(name)) for name in self.watched}
 
     def _chunk_means(self, name: str) -> Tensor:

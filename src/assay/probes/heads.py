@@ -95,7 +95,7 @@ def fit_head(
         bias = inputs.new_zeros(shape[0]) if start is None else start.bias.clone()
         weight, bias = weight.requires_grad_(), bias.requires_grad_()
         optimizer = torch.optim.LBFGS(
-            [weight, bias], max_iter=steps, tolerance_grad=1e-7, tolerance_change=1e-10, line_search_fn="strong_wolfe"
+            [weight, bias], max_iter=steps, tolerance_grad=1e-6, tolerance_change=1e-10, line_search_fn="strong_wolfe"
         )
 
         def closure() -> Tensor:

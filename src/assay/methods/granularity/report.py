@@ -144,19 +144,28 @@ def _agreement(
     fine, coarse = hierarchy.fine[kept], hierarchy.coarse[kept]
     nearest = _nearest(points, neighbours).cpu()
     consistency = (fine[nearest] == fine.unsqueeze(1)).double().mean()
-    same = (coarse[nearest] == coarse.unsqueeze(1)).double()  # a sample is not among its own neighbours
-    alike = _samples_of(LabelHierarchy("sample", fine, coarse), fine.unsqueeze(1), coarse[nearest]) - same
-    chance = alike / (torch.bincount(coarse)[coarse[nearest]] - same)
-    return float(consistency), float(chance.mean())
+    return float(consistency), _chance(LabelHierarchy("sample", fine, coarse), coarse[nearest])
 
 
-def _samples_of(hierarchy: LabelHierarchy, fine: Tensor, coarse: Tensor) -> Tensor:
-    """How many samples have these fine and coarse classes (...): an entry of the table of pairs, without the table."""
-    found_fine, found_coarse, often = hierarchy.pairs
-    width = int(hierarchy.coarse.max()) + 1
-    keys, wanted = found_fine * width + found_coarse, fine * width + coarse
-    place = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
-    return torch.where(keys[place] == wanted, often[place], 0)
+def _chance(sample: LabelHierarchy, beside: Tensor) -> float:
+    """The mean agreement with neighbours of coarse classes ``beside`` (n, neighbours) over all shuffles of the fine
+    labels within coarse classes: Σ_f p(f | y) p(f | y') for classes y ≠ y', and without replacement within one."""
+    classes, places = torch.unique(sample.coarse, return_inverse=True)
+    fine, coarse, often = sample.pairs  # in ascending order of the fine class
+    columns, rows = torch.searchsorted(classes, coarse), torch.unique_consecutive(fine, return_inverse=True)[1]
+    together = torch.zeros(len(classes), len(classes), dtype=torch.float64)  # Σ_f n_fy n_fy'
+    for start in range(0, int(rows.max()) + 1, 1024):
+        inside = (rows >= start) & (rows < start + 1024)
+        counts = torch.zeros(1024, len(classes), dtype=torch.float64)
+        counts[rows[inside] - start, columns[inside]] = often[inside].double()
+        together += counts.T @ counts
+    sizes = torch.bincount(places).double()
+    pairs = torch.outer(sizes, sizes)
+    own = torch.arange(len(classes))
+    together[own, own] -= sizes
+    pairs[own, own] -= sizes
+    table = together / pairs.clamp_min(1)  # a class of one sample is nobody's neighbour within
+    return float(table[places.unsqueeze(1), torch.searchsorted(classes, beside)].mean())
 
 
 def _nearest(points: Tensor, neighbours: int) -> Tensor:

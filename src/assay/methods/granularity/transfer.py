@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -23,6 +22,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from assay.methods._checks import check_fields, limits, number, one_of
 from assay.methods._models import answer, evaluating
+from assay.methods._precision import uncached_casts
+from assay.methods._training import own_training
 from assay.probes.heads import fit_head
 from assay.training.seeds import stream
 
@@ -163,7 +164,7 @@ class FineToCoarse:
     def pretrained(self, model: nn.Module, data: Data | Source, labels: Tensor, *, seed: int) -> nn.Module:
         """A copy of the model with a head for ``labels``, trained on them by the first stage."""
         source = data if isinstance(data, Source) else source_of(data, len(labels))
-        with _seeded(model, seed, "pretraining"):
+        with own_training(seed, "pretraining", model):
             model = self._with_head(model, source, labels, seed, "pretraining head")
             try:
                 for _ in self._train(model, source, labels, self.pretrain, seed, "pretraining"):
@@ -184,7 +185,7 @@ class FineToCoarse:
         found: dict[float, float] = {}
         for multiple in self.rates:
             tried = replace(stage, rate=stage.rate * multiple)
-            with _seeded(model, held["seed"], "finetuning"):
+            with own_training(held["seed"], "finetuning", model):
                 trained = self._with_head(model, source, labels, held["seed"], "new head")
                 try:
                     own = self._best_epoch(trained, source, labels, tried, held)
@@ -272,7 +273,7 @@ class FineToCoarse:
         """The share of samples whose class is strictly above all others: a tie is an error."""
         inputs, labels = data
         device, right = next(model.parameters()).device, 0
-        with evaluating(model):
+        with evaluating(model), uncached_casts():
             for batch, index in source_of(inputs, len(labels)).batches(1000, device):
                 with self._autocast(device):
                     logits = answer(model, batch).float()
@@ -288,25 +289,12 @@ class FineToCoarse:
         head = model.get_submodule(head_name(model, self.head, source))
         hook = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].float().cpu()))
         try:
-            with evaluating(model):
+            with evaluating(model), uncached_casts():
                 for batch, _ in source.batches(1000, next(model.parameters()).device):
                     answer(model, batch)
         finally:
             hook.remove()
         return torch.cat(seen).flatten(1)
-
-
-@contextmanager
-def _seeded(model: nn.Module, seed: int, name: str) -> Iterator[None]:
-    """Torch's own generators, which dropout draws from, follow the seed inside and are as before afterwards."""
-    devices = {each.device for each in model.parameters() if each.device.type == "cuda"}
-    number = stream(seed, f"{name} noise").initial_seed()
-    with torch.random.fork_rng(devices=list(devices)):
-        torch.default_generator.manual_seed(number)
-        for device in devices:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(number)
-        yield
 
 
 def fine_to_coarse(
