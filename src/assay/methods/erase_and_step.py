@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay._reports import RowReport, bars
+
 from ._checks import check_fields, limits
 from ._data import as_targets, moved, parts_of, size_of
 from ._models import answer, device_of, unknown
@@ -29,6 +31,23 @@ class ErasedWeight:
     norm_after: float
     cosine: float  # between the weight before and after, over the whole tensor; NaN where it was zero before
     zero_rows: int  # output rows without gradient: erased, and left at zero
+
+
+@dataclass(frozen=True, repr=False)
+class Erasure(RowReport):
+    """What the step did, weight by weight."""
+
+    def headline(self) -> str:
+        return f"{len(self)} weights were replaced by their gradients"
+
+    def figure(self) -> Any:
+        """Norms before and after."""
+        rows = [
+            {"weight": row.name, "when": when, "norm": norm}
+            for row in self.rows
+            for when, norm in (("before", row.norm_before), ("after", row.norm_after))
+        ]
+        return bars(rows, "weight", "norm", "when")
 
 
 @dataclass(frozen=True)
@@ -56,7 +75,7 @@ class EraseAndStep:
         model: nn.Module,
         loss: Callable[[Tensor, Tensor], Tensor],
         batches: Any,
-    ) -> list[ErasedWeight]:
+    ) -> Erasure:
         """Take the step on the mean of ``loss(model(inputs), labels)`` over all samples of ``batches``: pairs or
         mappings with labels, a data loader of either, or one batch. Of a record, its ``logits`` go to the loss.
 
@@ -71,7 +90,9 @@ class EraseAndStep:
                 raise ValueError(f"the gradient of {name!r} is zero or not finite: erasing would destroy the layer")
             if self.learning_rate is None and not bool(chosen[name].any()):
                 raise ValueError(f"{name!r} is zero and has no norm to keep: give a learning_rate")
-        return [self._replace(name, chosen[name], gradient) for name, gradient in zip(chosen, gradients, strict=True)]
+        return Erasure(
+            tuple(self._replace(name, chosen[name], gradient) for name, gradient in zip(chosen, gradients, strict=True))
+        )
 
     @torch.no_grad()
     def _replace(self, name: str, weight: nn.Parameter, gradient: Tensor) -> ErasedWeight:

@@ -16,7 +16,10 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from assay._reports import RowReport, curves, lines
+
 from ._checks import check_fields, limits
+from ._progress import progress
 from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, finite, mean, split_task
 
 
@@ -29,6 +32,32 @@ class OuterStep:
     loss: float
     loss_before: float
     gradient_norm: float
+
+
+@dataclass(frozen=True, repr=False)
+class MetaTraining(RowReport):
+    """The outer steps of a training, one after the other."""
+
+    def headline(self) -> str:
+        if not self.rows:
+            return "no outer step was taken"
+        late = self.rows[-max(1, len(self.rows) // 10) :]
+        after, before = mean(row.loss for row in late), mean(row.loss_before for row in late)
+        return f"{len(self)} outer steps; in the last tenth adapting takes the loss from {before:.4g} to {after:.4g}"
+
+    def __repr__(self) -> str:
+        ends = sorted({0, len(self) // 2, len(self) - 1}) if self.rows else []
+        return f"{self.headline()}\n{lines([self.table()[place] for place in ends])}"
+
+    def figure(self) -> Any:
+        """The query loss before and after adaptation over the outer steps."""
+        stride = max(1, len(self) // 400)
+        rows = [
+            {"step": row.step, "loss": value, "when": when}
+            for row in self.rows[::stride]
+            for when, value in (("before adapting", row.loss_before), ("after", row.loss))
+        ]
+        return curves(rows, "step", "loss", "when", step="outer step", loss="query loss", when="")
 
 
 @dataclass(frozen=True)
@@ -160,7 +189,10 @@ def fomaml(
     *,
     steps: int,
     seed: int,
+    show: bool | None = None,
     **hyper_parameters: Any,
-) -> list[OuterStep]:
+) -> MetaTraining:
     """Train ``model`` in place; ``hyper_parameters`` are the fields of :class:`Fomaml`."""
-    return list(Fomaml(**hyper_parameters).train(model, task_sampler, loss_fn, outer_opt, steps=steps, seed=seed))
+    method = Fomaml(**hyper_parameters)
+    done = method.train(model, task_sampler, loss_fn, outer_opt, steps=steps, seed=seed)
+    return MetaTraining(tuple(step for _, step in zip(progress(range(steps), "outer step", show), done, strict=True)))

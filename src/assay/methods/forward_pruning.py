@@ -23,11 +23,13 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from assay._reports import Report, bars
 from assay.training.contrastive import in_full_precision
 
 from ._checks import number, one_of
 from ._features import features_in
 from ._models import no_recomputation, output_of
+from .trainer_callbacks import watch_lightning, watch_trainer
 
 Granularity = Literal["neuron", "weight"]
 Scope = Literal["layer", "global"]
@@ -94,8 +96,8 @@ def _one_way(full_x: Tensor, full_y: Tensor, mask_x: Tensor, mask_y: Tensor, tau
     return PrunedLoss((residual * (full_x @ candidates.mT)).sum() / (tau * len(full_x)), loss)
 
 
-@dataclass(frozen=True)
-class MaskReport:
+@dataclass(frozen=True, repr=False)
+class MaskReport(Report):
     """What a mask hides: pruned and total counts (neurons or weights) per layer and overall."""
 
     pruned: dict[str, int]
@@ -104,6 +106,20 @@ class MaskReport:
     @property
     def share(self) -> float:
         return sum(self.pruned.values()) / sum(self.total.values())
+
+    def headline(self) -> str:
+        return f"the mask hides {sum(self.pruned.values())} of {sum(self.total.values())} ({self.share:.1%})"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per layer."""
+        return [
+            {"layer": name, "pruned": count, "total": self.total[name], "share": count / self.total[name]}
+            for name, count in self.pruned.items()
+        ]
+
+    def figure(self) -> Any:
+        """The masked share of every layer."""
+        return bars(self.table(), "layer", "share", share="share that is masked")
 
 
 @dataclass(frozen=True)
@@ -306,6 +322,14 @@ class ForwardMagnitudePruner:
         if self.refresh == "epoch":
             self.update_mask()
 
+    def trainer_callback(self) -> Any:
+        """A callback for Hugging Face's Trainer that ends the pruner's epochs; ``compute_loss`` calls ``loss``."""
+        return watch_trainer(lambda model: _Epochs(self))
+
+    def lightning_callback(self) -> Any:
+        """A callback for Lightning that ends the pruner's epochs; ``training_step`` calls ``loss``."""
+        return watch_lightning(lambda model: _Epochs(self))
+
     def _embedded(self, view: Any, masked: bool = False) -> Tensor:
         """Embeddings of a tensor or a mapping; the tokens of a record are averaged."""
         found = output_of(self.masked if masked else self.encoder, view)
@@ -322,6 +346,22 @@ class ForwardMagnitudePruner:
         f_x = self._embedded(x, masked=self.mode == "straight_through")
         m_y = self._embedded(y, masked=True)
         return pruned_infonce(f_x, m_y, f_x, m_y, **options)
+
+
+@dataclass(frozen=True)
+class _Epochs:
+    """What a trainer's callback tells the pruner: the end of each epoch. Steps are counted by ``loss``."""
+
+    pruner: ForwardMagnitudePruner
+
+    def step(self) -> None:
+        """Nothing is to be done."""
+
+    def epoch(self) -> None:
+        self.pruner.end_epoch()
+
+    def report(self) -> MaskReport:
+        return self.pruner.report()
 
 
 def _prunable(encoder: nn.Module) -> dict[str, Matrix]:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay._reports import Report, chart
 from assay.methods._checks import all_finite
 
 from .heads import fit_head
 
 
-@dataclass(frozen=True)
-class HeadTail:
+@dataclass(frozen=True, repr=False)
+class HeadTail(Report):
     """Accuracies in [0, 1]; ``gap`` is the mean accuracy of the head classes minus that of the tail classes (Δ₂₀)."""
 
     accuracy: float
@@ -29,6 +31,22 @@ class HeadTail:
     @property
     def gap(self) -> float:
         return float(self.per_class[list(self.head)].mean() - self.per_class[list(self.tail)].mean())
+
+    def headline(self) -> str:
+        return f"accuracy {self.accuracy:.3f}; the head's classes are {self.gap:+.3f} ahead of the tail's"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per class."""
+        part = {**dict.fromkeys(self.tail, "tail"), **dict.fromkeys(self.head, "head")}
+        return [
+            {"class": place, "accuracy": value, "part": part.get(place, "middle")}
+            for place, value in enumerate(self.per_class.tolist())
+        ]
+
+    def figure(self) -> Any:
+        """Accuracy by class, head and tail coloured."""
+        base = chart(self.table()).mark_bar()
+        return base.encode(x="class:O", y="accuracy:Q", color="part:N").properties(height=220)
 
 
 def head_and_tail(counts: Sequence[int], share: float = 0.2) -> tuple[tuple[int, ...], tuple[int, ...]]:

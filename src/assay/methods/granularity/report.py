@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay._reports import Report, bars
 from assay.methods._checks import all_finite, number, whole
 
 from .hierarchies import LabelHierarchy
 
 
-@dataclass(frozen=True)
-class GranularityReport:
+@dataclass(frozen=True, repr=False)
+class GranularityReport(Report):
     """``purity`` and ``conditional_entropy`` (bits of the coarse label that the fine one leaves open) tell alignment;
     ``consistency`` is the share of a sample's nearest neighbours with its own fine label, ``chance`` its mean over
     shuffles of the fine labels within coarse classes. ``advice`` is ``likely``, ``unlikely``, ``risky`` (some classes
@@ -45,13 +47,36 @@ class GranularityReport:
             return None
         return (self.consistency - self.chance) / (1 - self.chance)
 
-    def __str__(self) -> str:
-        lines = [f"{self.name}: {self.classes} fine classes for {self.coarse_classes} coarse ones"]
-        lines.append(f"  samples per class: smallest {self.smallest}, median {self.median:g}")
+    def headline(self) -> str:
+        return f"{self.name}: {self.classes} fine classes for {self.coarse_classes} coarse ones: {self.advice}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row with all numbers; reports of several label sets make a table together."""
+        return [
+            {
+                "labels": self.name,
+                "classes": self.classes,
+                "smallest": self.smallest,
+                "median": self.median,
+                "purity": self.purity,
+                "open_share": self.open_share,
+                "lift": self.lift,
+                "advice": self.advice,
+            }
+        ]
+
+    def __repr__(self) -> str:
+        lines = [self.headline(), f"  samples per class: smallest {self.smallest}, median {self.median:g}"]
         lines.append(f"  purity {self.purity:.3f}, H(coarse | fine) {self.conditional_entropy:.3f} bits")
         if self.consistency is not None and self.chance is not None:
             lines.append(f"  neighbours with the same fine label {self.consistency:.3f}, by chance {self.chance:.3f}")
-        return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings), f"  advice: {self.advice}"])
+        return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings)])
+
+    def figure(self) -> Any:
+        """Purity, what the fine label tells of the coarse one, and what neighbours tell of the fine one."""
+        parts = {"purity": self.purity, "coarse label told": 1 - self.open_share, "lift of neighbours": self.lift}
+        rows = [{"what": name, "share": value} for name, value in parts.items() if value is not None]
+        return bars(rows, "what", "share")
 
 
 def granularity_report(

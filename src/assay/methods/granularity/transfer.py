@@ -20,7 +20,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
+from assay._reports import Report, bars
 from assay.methods._checks import check_fields, limits, number, one_of
+from assay.methods._data import as_targets
 from assay.methods._models import answer, evaluating
 from assay.methods._precision import uncached_casts
 from assay.methods._training import own_training
@@ -91,9 +93,9 @@ class TransferScore:
         return len(self.validation) > 1 and self.rate in (min(self.validation), max(self.validation))
 
 
-@dataclass(frozen=True)
-class TransferReport:
-    """``gain`` is what fine labels add to retraining, in accuracy."""
+@dataclass(frozen=True, repr=False)
+class TransferReport(Report):
+    """``gain`` is what fine labels add to retraining, in accuracy, for one seed."""
 
     readout: str
     fine: TransferScore
@@ -103,6 +105,21 @@ class TransferReport:
     @property
     def gain(self) -> float:
         return self.fine.accuracy - self.retrain.accuracy
+
+    def headline(self) -> str:
+        return f"fine labels gain {self.gain:+.4f} in accuracy on retraining ({self.readout}); one seed decides nothing"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per protocol."""
+        ways = {"fine labels": self.fine, "retraining": self.retrain, "one pass": self.onepass}
+        return [
+            {"protocol": name, "accuracy": way.accuracy, "rate": way.rate, "epoch": way.epoch, "edge": way.at_edge}
+            for name, way in ways.items()
+        ]
+
+    def figure(self) -> Any:
+        """Test accuracy of the protocols."""
+        return bars(self.table(), "protocol", "accuracy", accuracy="test accuracy")
 
 
 @dataclass(frozen=True)
@@ -212,7 +229,7 @@ class FineToCoarse:
 
     def _probe(self, model: nn.Module, source: Source, labels: Tensor, held: Held) -> TransferScore:
         """A linear head on frozen features; the grid multiplies its penalty."""
-        others = (held["validation"], held["test"])
+        others = ((data, as_targets(y)) for data, y in (held["validation"], held["test"]))
         parts = [(source, labels), *((source_of(data, len(y)), y) for data, y in others)]
         features = [(self._features(model, part), y.cpu()) for part, y in parts]
         if not all(bool(x.isfinite().all()) for x, _ in features):
@@ -271,7 +288,7 @@ class FineToCoarse:
         read: Callable[[Tensor], Tensor] = lambda out: out,
     ) -> float:
         """The share of samples whose class is strictly above all others: a tie is an error."""
-        inputs, labels = data
+        inputs, labels = data[0], as_targets(data[1])
         device, right = next(model.parameters()).device, 0
         with evaluating(model), uncached_casts():
             for batch, index in source_of(inputs, len(labels)).batches(1000, device):
