@@ -43,8 +43,8 @@ def add_hours() -> None:
     model = Clock()
     pairs = torch.cartesian_prod(torch.arange(HOURS), torch.arange(HOURS))
     show(model, list(range(HOURS)), 1, HEADS, "untrained")
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1.0)
-    for _ in range(600):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0.3)
+    for _ in range(800):
         optimizer.zero_grad()
         cross_entropy(model(pairs), pairs.sum(1) % HOURS).backward()
         optimizer.step()

@@ -7,7 +7,7 @@ Run: python examples/feature_learning_gain.py
 import torch
 from torch import Tensor, nn
 
-from assay.methods.fixed_features import feature_learning_gain
+from assay.methods import feature_learning_gain
 
 generator = torch.Generator().manual_seed(0)
 torch.manual_seed(0)

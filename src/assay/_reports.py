@@ -10,7 +10,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,22 @@ class Report(ABC):
         return f"{self.headline()}\n{lines(self.table())}"
 
 
+@dataclass(frozen=True, repr=False)
+class RowReport(Report, Sequence[Any]):
+    """A report that is a list of rows, each a dataclass: it is gone through, counted and indexed like one."""
+
+    rows: tuple[Any, ...]
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.rows[place]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def table(self) -> list[dict[str, Any]]:
+        return [plain(row) for row in self.rows]
+
+
 def plain(value: Any) -> Any:
     """Tensors, arrays, dataclasses, mappings and sequences as JSON's own kinds."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -80,6 +96,32 @@ def chart(rows: Sequence[Mapping[str, Any]], what: str = "a figure") -> Any:
     """A chart over rows, with as many as there are."""
     alt = altair(what)
     return alt.Chart(alt.Data(values=plain(rows)))
+
+
+def curves(rows: Sequence[Mapping[str, Any]], x: str, y: str, colour: str | None = None, **titles: str) -> Any:
+    """Lines through points over a quantitative axis, one for each value of ``colour``."""
+    base = chart(rows).mark_line(point=True)
+    shown = base.encode(x=_axis(x, titles), y=_axis(y, titles))
+    shown = (
+        shown
+        if colour is None
+        else shown.encode(color={"field": colour, "type": "nominal", "title": titles.get(colour)})
+    )
+    return shown.properties(width=380, height=240)
+
+
+def bars(rows: Sequence[Mapping[str, Any]], name: str, value: str, colour: str | None = None, **titles: str) -> Any:
+    """Horizontal bars, one for each row, in the order of the rows."""
+    order = list(dict.fromkeys(row[name] for row in rows))
+    base = chart(rows).mark_bar()
+    shown = base.encode(y={"field": name, "type": "nominal", "sort": order, "title": None}, x=_axis(value, titles))
+    if colour is not None:
+        shown = shown.encode(color={"field": colour, "type": "nominal"}, yOffset={"field": colour, "type": "nominal"})
+    return shown.properties(width=380)
+
+
+def _axis(name: str, titles: Mapping[str, str]) -> dict[str, Any]:
+    return {"field": name, "type": "quantitative", "title": titles.get(name, name.replace("_", " "))}
 
 
 def lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset
 
 from assay.methods.erase_and_step import EraseAndStep
 
@@ -191,3 +193,25 @@ def test_many_batches_are_summed_in_single_precision_at_least() -> None:
 def test_bad_settings_are_refused(arguments: dict[str, object], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         EraseAndStep(**arguments)  # type: ignore[arg-type]
+
+
+class Named(nn.Module):
+    """The same network for mappings, with a record for an answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = network()
+
+    def forward(self, x: Tensor, mask: Tensor, extra: Tensor) -> SimpleNamespace:
+        return SimpleNamespace(logits=self.inner(x))
+
+
+def test_batches_count_by_their_samples_in_every_form() -> None:
+    expected, loaded, named = network(), network(), Named()
+    EraseAndStep(["0"], learning_rate=2.0).apply(expected, cross_entropy, BATCHES)
+    loader = DataLoader(TensorDataset(INPUTS, LABELS.int()), batch_size=7)
+    EraseAndStep(["0"], learning_rate=2.0).apply(loaded, cross_entropy, loader)
+    batches = [{"x": x, "mask": x, "extra": x, "labels": y.to(torch.int16)} for x, y in BATCHES]
+    EraseAndStep(["inner.0"], learning_rate=2.0).apply(named, cross_entropy, batches)
+    torch.testing.assert_close(loaded[0].weight, expected[0].weight)
+    torch.testing.assert_close(named.inner[0].weight, expected[0].weight)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, jacrev
 from torch.utils.checkpoint import checkpoint
 
-from assay.methods.fixed_features import feature_learning_gain, frozen_backbone, linearized
+from assay.methods import feature_learning_gain, frozen_backbone, linearized
 
 
 @pytest.fixture(autouse=True)

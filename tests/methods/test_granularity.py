@@ -286,3 +286,24 @@ def test_report_refuses():
         granularity_report(LabelHierarchy("blobs", blob, coarse), points, neighbours=0)
     with pytest.raises(ValueError, match="most_open"):
         granularity_report(LabelHierarchy("blobs", blob, coarse), points, most_open=0)
+
+
+def test_chance_is_the_mean_over_shuffles_also_for_uneven_classes():
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(120, 2, generator=generator)
+    coarse = (points[:, 0] > 0).long()
+    # One fine class is dense and large, the others are small: its members have neighbours of their own kind.
+    fine = coarse * 3 + (points[:, 1] > 0.3).long() + (points[:, 1] > 1.2).long()
+    fine[:5] = 7  # and one lies in both coarse classes
+    report = granularity_report(LabelHierarchy("uneven", fine, coarse), points)
+    distances = torch.cdist(points.double(), points.double()).fill_diagonal_(torch.inf)
+    nearest = distances.topk(5, largest=False).indices
+    shuffled = []
+    for _ in range(400):
+        mixed = fine.clone()
+        for y in (0, 1):
+            rows = (coarse == y).nonzero().squeeze(1)
+            mixed[rows] = fine[rows[torch.randperm(len(rows), generator=generator)]]
+        shuffled.append(float((mixed[nearest] == mixed.unsqueeze(1)).double().mean()))
+    expected = torch.tensor(shuffled)
+    assert report.chance == pytest.approx(float(expected.mean()), abs=4 * float(expected.std()) / 20)

@@ -204,7 +204,7 @@ def test_bad_hyper_parameters_are_refused(field, value):
 def test_bad_data_is_refused():
     with pytest.raises(ValueError, match="one shape"):
         replace(clouds(), injected=torch.randn(10, 19))
-    with pytest.raises(ValueError, match="one label"):
+    with pytest.raises(ValueError, match="one for each sample"):
         replace(clouds(), labels=torch.zeros(3, dtype=torch.long))
 
 
@@ -220,3 +220,23 @@ def test_too_small_batches_and_an_unknown_teacher_size_are_refused():
 def test_a_linear_model_is_as_good_as_any():
     report = QUICK.run(lambda size: nn.Linear(20, 3), clouds(), teacher_size=1, student_size=1, seeds=[0])
     assert report.curves[0].original[-1].item() > 0.9
+
+
+def test_the_seed_covers_dropout_and_torchs_generator_is_left_alone():
+    inputs = torch.randn(80, 4, generator=torch.Generator().manual_seed(0))
+    labels = (inputs[:, 0] > 0).to(torch.int32).numpy()
+    data = ReplacementData(inputs.numpy(), labels, inputs, labels, inputs.flip(0), inputs)
+    method = InputReplacement(teacher_steps=5, student_steps=5, batch=40, evaluate_every=1, learning_rate=0.1)
+
+    def make(size):
+        return nn.Sequential(nn.Linear(4, size), nn.Dropout(0.5), nn.ReLU(), nn.Linear(size, 2))
+
+    found = []
+    for start in (1, 2):
+        torch.manual_seed(start)
+        before = torch.get_rng_state()
+        found.append(method.run(make, data, teacher_size=8, student_size=8, seeds=[3]))
+        assert torch.equal(torch.get_rng_state(), before)
+    for one, other in zip(found[0].curves, found[1].curves, strict=True):
+        assert torch.equal(one.original, other.original)
+        assert torch.equal(one.injected, other.injected)

@@ -88,3 +88,13 @@ def test_a_layer_listed_twice_and_a_computed_weight_are_refused():
     computed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
     with pytest.raises(ValueError, match="parametrisation"), norm_tied_bias(optimizer, [computed], 0.1):
         pass
+
+
+def test_a_layer_that_the_optimiser_lacks_is_refused():
+    kept, lost = nn.Linear(3, 2), nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(kept.parameters(), 0.1)
+    with (
+        pytest.raises(ValueError, match="does not own the weights of 1 of the layers"),
+        norm_tied_bias(optimizer, [kept, lost], 0.1),
+    ):
+        pass

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from assay.methods._heads import ridge_by_cross_validation, ridge_heads, softmax_head
 from assay.methods.one_step_estimators import OneStepClassifier, OneStepRegressor
 from assay.methods.one_step_features import OneStepFeatures
 
@@ -65,7 +64,7 @@ def test_a_quadratic_target_needs_the_features():
     found = OneStepRegressor(200, random_state=0).fit(inputs[:1000], targets[:1000])
     assert found.score(inputs[1000:], targets[1000:]) > 0.8
     assert found.linear_ is not None
-    linear = found.linear_(torch.from_numpy(inputs[1000:])).squeeze(1).numpy()
+    linear = found.linear_.scores(torch.from_numpy(inputs[1000:])).squeeze(1).numpy()
     assert np.corrcoef(linear, inputs[1000:, 2])[0, 1] > 0.95, "the step is not spent on the linear part"
 
 
@@ -132,27 +131,3 @@ def test_the_room_does_not_import_scikit_learn_and_the_module_does_without():
     lines = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.splitlines()
     assert lines[0] == "False"
     assert lines[1].startswith("OneStepFeatures needs the extra 'lab'")
-
-
-def test_ridge_heads_are_the_normal_equations():
-    features = torch.randn(60, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 2
-    targets = torch.randn(60, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    (head,) = ridge_heads(features, targets, [0.3])
-    x = (features - head.shift) / head.scale
-    normal = torch.linalg.solve(x.T @ x / 60 + 0.3 * torch.eye(5), x.T @ (targets - targets.mean(0)) / 60)
-    torch.testing.assert_close(head.weight, normal.T)
-    torch.testing.assert_close(head.bias, targets.mean(0))
-    # Pure noise asks for the largest penalty on offer.
-    chosen = ridge_by_cross_validation(features, targets, [1e-6, 100.0])
-    assert float(chosen.weight.norm()) < float(head.weight.norm())
-
-
-def test_the_softmax_head_is_stationary_from_any_start():
-    features = torch.randn(80, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    labels = (features[:, 0] > 0).long() + (features[:, 1] > 1).long()
-    head = softmax_head(features, labels, 3, 0.05)
-    warm = softmax_head(features, labels, 3, 0.05, start=softmax_head(features, labels, 3, 1.0))
-    torch.testing.assert_close(warm.weight, head.weight, atol=1e-3, rtol=1e-2)
-    x = (features - head.shift) / head.scale
-    slope = (head(features).softmax(1) - torch.nn.functional.one_hot(labels, 3)).T @ x / 80 + 0.05 * head.weight
-    assert float(slope.abs().max()) < 1e-5

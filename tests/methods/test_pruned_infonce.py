@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
-from assay.methods.forward_pruning import pruned_infonce
+from assay.methods import ForwardMagnitudePruner, pruned_infonce
+from assay.training.contrastive import info_nce
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -66,3 +67,19 @@ def test_bad_embeddings_are_refused(shapes: tuple[tuple[int, int], ...], tau: fl
     x, y = (normal(*shape) for shape in shapes)
     with pytest.raises(ValueError, match=words):
         pruned_infonce(x, y, x, y, tau=tau)
+
+
+def test_the_baseline_has_the_options_of_the_loss_and_infonce_the_whole_gradient():
+    torch.manual_seed(0)
+    encoder, x, y = torch.nn.Linear(6, 4), torch.randn(16, 6), torch.randn(16, 6)
+    pruner = ForwardMagnitudePruner(encoder, alpha=0.0)
+
+    def slope(value):
+        return torch.cat([each.flatten() for each in torch.autograd.grad(value, list(encoder.parameters()))])
+
+    whole = slope(info_nce(encoder(x), encoder(y), temperature=0.2))
+    torch.testing.assert_close(slope(pruner.loss(x, y, stop_gradient=False).surrogate), whole)
+    stopped = slope(pruner.loss(x, y).surrogate)
+    torch.testing.assert_close(stopped, slope(pruner.baseline(x, y).surrogate))
+    assert 0.3 < float(stopped.norm() / whole.norm()) < 0.7, "about half, as the guide says"
+    assert pruner.steps == 2

@@ -44,7 +44,7 @@ def test_strong_noise_is_memorised_without_a_split():
     assert report.with_split.held_out_gain > 0.2
     assert report.with_split.adapted_accuracy > 0.9
     assert report.without_split.adapted_accuracy < 0.8
-    assert "amplification" in report.table()
+    assert "amplification" in repr(report)
 
 
 def test_weak_noise_leaves_nothing_to_find():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from assay.probes.attention_fourier import attention_fourier, score_spectrum, token_scores
+from assay.probes import attention_fourier, score_spectrum, token_scores
 
 DIM, HEADS, VOCABULARY = 16, 4, 30
 TOKENS = [3, 9, 4, 11, 25, 6, 17]

@@ -9,9 +9,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.probes import label_efficiency, ridge_head
+from assay.probes.heads import PENALTIES
 from assay.probes.intervals import mean_interval
 from assay.probes.label_efficiency import balanced_order, overtaking
-from assay.probes.ridge import PENALTIES
 
 
 def clusters(count, dim=10, classes=3, noise=1.5, seed=0):

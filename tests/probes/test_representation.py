@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from assay.probes.representation import fit_head, representation_probe, snapshot
+from assay.probes import fit_head, representation_probe, snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_head_separates_what_is_separable_under_any_label_names(loss: str, names
 
 def test_penalised_logistic_head_meets_its_optimality_condition() -> None:
     inputs, labels = threshold_data(100)
-    head = fit_head(inputs, labels, scaling="raw", penalty=0.05, steps=1000, learning_rate=0.05)
+    head = fit_head(inputs, labels, scaling="raw", penalty=0.05)
     probabilities = head.scores(inputs).softmax(dim=1)
     residual = probabilities - torch.nn.functional.one_hot(labels, 2)
     torch.testing.assert_close(residual.T @ inputs / 100, -2 * 0.05 * head.weight, rtol=0, atol=1e-6)
@@ -149,7 +149,7 @@ def test_bad_requests_are_refused() -> None:
             fit_head(inputs, labels, **arguments)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="two classes"):
         fit_head(inputs, torch.zeros(20))
-    with pytest.raises(ValueError, match="n labels"):
+    with pytest.raises(ValueError, match="labels must be 20"):
         fit_head(inputs, labels[:3])
     with pytest.raises(ValueError, match="finite"):
         fit_head(inputs / 0, labels)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .contrastive_regularization import RegularizedLoss, adapter, contrastive_regularized_loss
     from .contrastive_update import ContrastiveUpdate
     from .erase_and_step import EraseAndStep
-    from .fixed_features import feature_learning_gain, frozen_backbone, linearized
+    from .feature_learning_gain import feature_learning_gain
+    from .fixed_features import frozen_backbone, linearized
     from .flipped_labels import FlippedLabels, FlipReport, label_scores
     from .fomaml import Fomaml, fomaml
     from .forward_pruning import ForwardMagnitudePruner, pruned_infonce

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from assay._reports import Report, altair, lines
 
 from ._checks import one_of
-from ._features import Side, as_matrix, features_in, find_layer
+from ._features import Side, as_matrix, find_layer, tensor_in
 
 MOST_PASSES = 256
 
@@ -179,7 +179,7 @@ class AttachedPenalty:
         if len(self._passes) == MOST_PASSES:
             self._passes.clear()
             raise RuntimeError(f"{MOST_PASSES} passes reached {self.layer!r}, and the penalty was added to no loss")
-        self._passes.append(as_matrix(features_in((*args, *kwargs.values()) if self.at == "input" else output)))
+        self._passes.append(as_matrix(tensor_in((*args, *kwargs.values()) if self.at == "input" else output)))
 
     def _added(self, loss: Tensor, divided: float) -> Tensor:
         if not self._training():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
-from ._models import logits_in
+from ._models import module_named
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -23,11 +22,7 @@ class Layer:
     def __init__(self, model: nn.Module, name: str) -> None:
         # Hooks that are set after compilation are not seen inside: the model as it was written runs instead.
         self.model: nn.Module = getattr(model, "_orig_mod", model)
-        modules: dict[str, nn.Module] = dict(self.model.named_modules(remove_duplicate=False))
-        if name not in modules:
-            close = difflib.get_close_matches(name, modules, n=3) or [each for each in modules if each]
-            raise ValueError(f"the model has no layer {name!r}; it has {', '.join(close)}")
-        module: Any = modules[name]
+        module: Any = module_named(self.model, name)
         self.name, self.module = name, module
         self.transposed = type(module).__name__ == "Conv1D" and hasattr(module, "nf")
         if not (self.transposed or isinstance(module, (nn.Linear, *CONVOLUTIONS))):
@@ -73,11 +68,6 @@ class Layer:
             return output
         spatial = self.weight.ndim - 2
         return output.movedim(-spatial - 1, -1)
-
-
-def answer(model: nn.Module, inputs: Any) -> Tensor:
-    """What the model says to a tensor or to a mapping such as a tokenizer makes; of a record, its ``logits``."""
-    return logits_in(model(**inputs) if isinstance(inputs, Mapping) else model(inputs))
 
 
 @contextmanager

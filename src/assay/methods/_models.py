@@ -1,14 +1,22 @@
-"""A model that belongs to somebody else: read its answer, run it without leaving a trace, notice what it recomputes."""
+"""A model that belongs to somebody else: find a part of it, read its answer, run it without leaving a trace, notice
+what it recomputes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.utils._pytree import tree_leaves
+
+
+def output_of(model: Any, inputs: Any) -> Any:
+    """What the model returns for a tensor, or for a mapping such as a tokenizer makes, whose entries are keywords."""
+    return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
 
 
 def logits_in(output: Any) -> Tensor:
@@ -17,6 +25,32 @@ def logits_in(output: Any) -> Tensor:
     if not isinstance(logits, Tensor):
         raise ValueError(f"the model must return a tensor or a record with logits, not {type(logits).__name__}")
     return logits
+
+
+def answer(model: Any, inputs: Any) -> Tensor:
+    """The model's answer to a tensor or a mapping; of a record, its ``logits``."""
+    return logits_in(output_of(model, inputs))
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where the model's first weight is, the CPU where it has none."""
+    first = next(model.parameters(), None)
+    return torch.device("cpu") if first is None else first.device
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> ValueError:
+    """The refusal of a name that the model does not have: it names those that look like it, or all."""
+    names = [each for each in known if each]
+    close = difflib.get_close_matches(name, names, n=3) or names
+    return ValueError(f"the model has no {what} {name!r}; it has {', '.join(close)}")
+
+
+def module_named(model: nn.Module, name: str, what: str = "layer") -> nn.Module:
+    """The module of this name, "" for the model itself."""
+    modules: dict[str, nn.Module] = dict(model.named_modules(remove_duplicate=False))
+    if name not in modules:
+        raise unknown(what, name, modules)
+    return modules[name]
 
 
 @contextmanager

@@ -12,12 +12,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay._extras import extra
+from assay._reports import Report, chart
 
 from ._checks import all_finite, check_fields, limits, number, whole
 
@@ -282,8 +284,8 @@ def pruning_horizon(ratio: float, boost: float) -> float:
     return math.log(1 / ratio) / math.log1p(boost)
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Report):
     """What the formulas say before training: per feature the growth factor and whether it can be learned at all, the
     steps until features hold half of a typical neuron, and the neurons that start out specialised.
 
@@ -297,6 +299,34 @@ class Plan:
     lucky_per_feature: float
     required_width: float
     width_per_feature: Tensor
+
+    def headline(self) -> str:
+        can, every = int(self.learnable.sum()), len(self.learnable)
+        return (
+            f"{can} of {every} features can be learned; features hold half of a neuron after {self.stage_one:g} steps; "
+            f"one lucky neuron per feature takes a width of {self.required_width:.4g}"
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per feature."""
+        rows = zip(self.growth.tolist(), self.learnable.tolist(), self.width_per_feature.tolist(), strict=True)
+        return [
+            {"feature": j, "growth": growth, "learnable": can, "width": width if math.isfinite(width) else None}
+            for j, (growth, can, width) in enumerate(rows)
+        ]
+
+    def figure(self) -> Any:
+        """Growth per step of every feature; at 1 and below none is learned."""
+        drawn = (
+            chart(self.table())
+            .mark_point(filled=True)
+            .encode(
+                x="feature:O",
+                y={"field": "growth", "type": "quantitative", "scale": {"zero": False}},
+                color="learnable:N",
+            )
+        )
+        return drawn + chart([{"growth": 1.0}]).mark_rule(strokeDash=[4, 4]).encode(y="growth:Q")
 
 
 def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin: float = 0.1) -> Plan:

@@ -20,7 +20,8 @@ from torch.nn.functional import cross_entropy
 from assay.training.contrastive import info_nce, logistic_contrast, nt_xent
 
 from ._checks import number, one_of, whole
-from ._samples import Pool, features_and_logits, features_of, finite_features, logits_of, split_batch
+from ._data import split_batch
+from ._features import Pool, features_and_logits, features_of, finite_features, logits_of
 from .momentum_queue import MomentumQueue
 
 Contrast = Literal["simclr", "moco", "simcse", "logistic"]

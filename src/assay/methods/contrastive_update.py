@@ -19,16 +19,17 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from assay._reports import Report, altair, plain
-from assay.probes._reading import batches_of
+from assay.probes.heads import ridge_head
 from assay.probes.intervals import Interval
 from assay.probes.label_efficiency import Head, LabelEfficiency, label_efficiency
-from assay.probes.ridge import ridge_head
 from assay.training.seeds import stream
 
 from ._checks import check_fields, limits, whole
+from ._data import batches_of, moved, rows_of, size_of, split_batch
+from ._features import Pool, features_in
+from ._models import device_of, output_of
 from ._precision import uncached_casts
 from ._progress import progress
-from ._samples import Pool, answer, device_of, features_in, moved, rows_of, size_of, split_batch
 from .contrastive_regularization import Contrast, Views, contrastive_loss, embedding_pair
 
 
@@ -143,7 +144,7 @@ class ContrastiveUpdate:
             views = augment(batch), augment(batch)
         else:
             views = embedding_pair(batch, generator) if augment == "embeddings" else (batch, batch)
-        first, second = (features_in(answer(model, view), view, self.pool) for view in views)
+        first, second = (features_in(output_of(model, view), view, self.pool) for view in views)
         if augment == "dropout" and torch.equal(first, second):
             raise ValueError("two passes gave the same features: the model has no dropout, so give augment")
         if not bool(torch.cat([first, second]).isfinite().all()):

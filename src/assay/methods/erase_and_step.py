@@ -6,14 +6,20 @@ negative gradient: what the first step learned, with nothing of the initialisati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from assay._reports import RowReport, bars
+
 from ._checks import check_fields, limits
+from ._data import as_targets, moved, parts_of, size_of
+from ._models import answer, device_of, unknown
+from ._precision import uncached_casts
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,23 @@ class ErasedWeight:
     norm_after: float
     cosine: float  # between the weight before and after, over the whole tensor; NaN where it was zero before
     zero_rows: int  # output rows without gradient: erased, and left at zero
+
+
+@dataclass(frozen=True, repr=False)
+class Erasure(RowReport):
+    """What the step did, weight by weight."""
+
+    def headline(self) -> str:
+        return f"{len(self)} weights were replaced by their gradients"
+
+    def figure(self) -> Any:
+        """Norms before and after."""
+        rows = [
+            {"weight": row.name, "when": when, "norm": norm}
+            for row in self.rows
+            for when, norm in (("before", row.norm_before), ("after", row.norm_after))
+        ]
+        return bars(rows, "weight", "norm", "when")
 
 
 @dataclass(frozen=True)
@@ -51,22 +74,25 @@ class EraseAndStep:
         self,
         model: nn.Module,
         loss: Callable[[Tensor, Tensor], Tensor],
-        batches: Iterable[tuple[Tensor, Tensor]],
-    ) -> list[ErasedWeight]:
-        """Take the step on the mean of ``loss(model(inputs), labels)`` over all samples of ``batches``.
+        batches: Any,
+    ) -> Erasure:
+        """Take the step on the mean of ``loss(model(inputs), labels)`` over all samples of ``batches``: pairs or
+        mappings with labels, a data loader of either, or one batch. Of a record, its ``logits`` go to the loss.
 
         The gradient is taken in the model's present mode, and ``.grad`` fields are left alone. Either every chosen
         weight is replaced or, where a gradient is missing, zero or not finite, none.
         """
         chosen = _weights(model, self.layers)
-        with _buffers_kept(model):
+        with _buffers_kept(model), uncached_casts(), torch.inference_mode(False):
             gradients = _mean_gradients(model, list(chosen.values()), loss, batches)
         for name, gradient in zip(chosen, gradients, strict=True):
             if not bool(gradient.isfinite().all()) or not bool(gradient.any()):
                 raise ValueError(f"the gradient of {name!r} is zero or not finite: erasing would destroy the layer")
             if self.learning_rate is None and not bool(chosen[name].any()):
                 raise ValueError(f"{name!r} is zero and has no norm to keep: give a learning_rate")
-        return [self._replace(name, chosen[name], gradient) for name, gradient in zip(chosen, gradients, strict=True)]
+        return Erasure(
+            tuple(self._replace(name, chosen[name], gradient) for name, gradient in zip(chosen, gradients, strict=True))
+        )
 
     @torch.no_grad()
     def _replace(self, name: str, weight: nn.Parameter, gradient: Tensor) -> ErasedWeight:
@@ -87,19 +113,23 @@ def _mean_gradients(
     model: nn.Module,
     weights: list[nn.Parameter],
     loss: Callable[[Tensor, Tensor], Tensor],
-    batches: Iterable[tuple[Tensor, Tensor]],
+    batches: Any,
 ) -> list[Tensor]:
     """Gradients of the mean loss over all samples; batches may differ in size. Sums of many batches need more digits
     than half precision has: a sum that has grown would swallow what comes after."""
     wide = [torch.promote_types(weight.dtype, torch.float32) for weight in weights]
     sums, samples = [torch.zeros_like(weight, dtype=kind) for weight, kind in zip(weights, wide, strict=True)], 0
-    for inputs, labels in batches:
+    for inputs, labels in parts_of(batches):
+        if labels is None:
+            raise ValueError("a batch is a pair (inputs, labels) or a mapping with labels")
+        count = size_of(inputs)
+        targets = labels if isinstance(labels, Tensor) and labels.is_floating_point() else as_targets(labels)
         with torch.enable_grad():
-            value = loss(model(inputs), labels)
+            value = loss(answer(model, moved(inputs, device_of(model))), targets.to(device_of(model)))
             gradients = torch.autograd.grad(value, weights, materialize_grads=True)
         for total, gradient in zip(sums, gradients, strict=True):
-            total.add_(gradient, alpha=len(inputs))
-        samples += len(inputs)
+            total.add_(gradient, alpha=count)
+        samples += count
     return [total / samples for total in sums]  # without a batch not finite, which is refused
 
 
@@ -131,7 +161,7 @@ def _weights(model: nn.Module, layers: Sequence[str]) -> dict[str, nn.Parameter]
             own = [prefix + name for name, _ in modules[layer].named_parameters(recurse=False)]
             names = [name for name in own if every[name].ndim >= 2 or _normalises(modules[layer])]
         else:
-            raise ValueError(f"the model has no layer {layer!r}; it has {', '.join(name for name in modules if name)}")
+            raise unknown("layer", layer, modules)
         if not names:
             raise ValueError(f"the layer {layer!r} holds no weight matrix of its own; name the layers inside it")
         chosen |= {name: every[name] for name in names}

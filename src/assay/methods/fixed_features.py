@@ -2,26 +2,25 @@
 
 ``linearized`` is the model's first-order expansion at its present weights (its tangent-kernel model);
 ``frozen_backbone`` trains the head alone. Both work on copies: the model that is handed in is never changed.
+``feature_learning_gain`` trains all three side by side.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import cross_entropy
+from torch.utils._pytree import tree_map
 
-from ._checks import number, whole
-from ._models import logits_in, no_recomputation
+from ._models import logits_in, module_named, no_recomputation, unknown
+from ._precision import full_precision
 
-Data = tuple[Tensor, Tensor]
 RECOMPUTES = "the model uses gradient checkpointing, which cannot be linearised: switch it off"
 
 
@@ -29,7 +28,8 @@ class Linearized(nn.Module):
     """``f(x) + J(x) displacement``: linear in the trainable displacement, which starts at zero.
 
     There is one displacement per trainable parameter of the model. The model inside stays in evaluation mode, so that
-    the features are fixed: no dropout, no batch statistics.
+    the features are fixed: no dropout, no batch statistics. Inside autocast it computes in the types of its weights:
+    in forward mode a value and its derivative would be cast apart.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -43,11 +43,13 @@ class Linearized(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         parameters = dict(self.base.named_parameters())
+        kind = next(iter(self.displacement)).dtype
+        args, kwargs = tree_map(lambda each: _widened(each, kind), (args, kwargs))
 
         def outputs(values: dict[str, Tensor]) -> Tensor:
             return logits_in(functional_call(self.base, values, args, kwargs))
 
-        with no_recomputation(self.base, RECOMPUTES), _forward_mode():
+        with no_recomputation(self.base, RECOMPUTES), _forward_mode(), full_precision():
             at = {name: parameters[name] for name in self.names}
             expansion = jvp(outputs, (at,), (dict(zip(self.names, self.displacement, strict=True)),))
         value: Tensor = expansion[0]
@@ -58,6 +60,12 @@ class Linearized(nn.Module):
         super().train(mode)
         self.base.eval()
         return self
+
+
+def _widened(value: Any, kind: torch.dtype) -> Any:
+    """What autocast has made half precision before, in the type of the weights."""
+    halved = isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+    return value.to(torch.promote_types(value.dtype, kind)) if halved else value
 
 
 @contextmanager
@@ -82,10 +90,9 @@ class FrozenBackbone(nn.Module):
 
     def __init__(self, model: nn.Module, head: str) -> None:
         super().__init__()
-        modules = dict(model.named_modules())
-        if not head or head not in modules:
-            raise ValueError(f"the model has no module {head!r}; it has {', '.join(name for name in modules if name)}")
-        inside = {id(p) for p in modules[head].parameters()}
+        if not head:
+            raise unknown("module", head, dict(model.named_modules()))
+        inside = {id(p) for p in module_named(model, head, "module").parameters()}
         names = [name for name, p in model.named_parameters(remove_duplicate=False) if id(p) in inside]
         tied = [name for name in names if not name.startswith(f"{head}.")]
         if tied:
@@ -109,109 +116,3 @@ def frozen_backbone(model: nn.Module, head: str) -> FrozenBackbone:
     """The model with everything but its module ``head`` frozen. For a head of your own: ``nn.Sequential(model, head)``,
     whose head is called ``"1"``."""
     return FrozenBackbone(model, head)
-
-
-@dataclass(frozen=True)
-class ArmResult:
-    """One way of training, at the learning rate that did best on the validation data."""
-
-    accuracy: float  # on the test data
-    learning_rate: float
-    validation: Mapping[float, float]  # validation accuracy by learning rate; NaN where training diverged
-
-    @property
-    def at_edge(self) -> bool:
-        """Whether the best rate is the smallest or largest tried, so that a wider grid may change the result."""
-        return self.learning_rate in (min(self.validation), max(self.validation))
-
-
-@dataclass(frozen=True)
-class FeatureLearningGain:
-    """Full training beside its two comparators, each at its own best rate. ``gain`` near zero means that fixed features
-    would have done."""
-
-    full: ArmResult
-    linearized: ArmResult
-    frozen: ArmResult
-    majority: float  # test accuracy of the best constant answer
-    steps: int
-
-    @property
-    def gain(self) -> float:
-        """Test accuracy of full training minus that of the better comparator."""
-        return self.full.accuracy - max(self.linearized.accuracy, self.frozen.accuracy)
-
-
-def feature_learning_gain(
-    model: nn.Module,
-    train: Data,
-    validation: Data,
-    test: Data,
-    *,
-    head: str,
-    generator: torch.Generator,
-    steps: int = 300,
-    batch_size: int = 64,
-    learning_rates: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1),
-    loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy,
-    optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.Adam,
-) -> FeatureLearningGain:
-    """Train the model, its linearisation and its head alone: same start, batches, steps and grid of learning rates.
-
-    Data are (inputs, class labels); the model maps inputs to class scores. The rate is chosen on ``validation`` by
-    accuracy (the smaller one among equals), and the chosen network is scored once on ``test``.
-    """
-    whole("steps", steps, 1)
-    whole("batch_size", batch_size, 1, len(train[0]))
-    number("the smallest of learning_rates", min(learning_rates, default=0), above=0)
-    batches = [torch.randint(len(train[0]), (batch_size,), generator=generator) for _ in range(steps)]
-
-    def arm(build: Callable[[], nn.Module]) -> ArmResult:
-        found: dict[float, float] = {}
-        best, chosen_rate, chosen = -1.0, 0.0, nn.Module()
-        for rate in sorted(learning_rates):
-            network = build().train()
-            rule = optimizer([p for p in network.parameters() if p.requires_grad], lr=rate)
-            finite = _fit(network, rule, train, batches, loss)
-            found[rate] = _accuracy(network, validation) if finite else float("nan")
-            if found[rate] > best:
-                best, chosen_rate, chosen = found[rate], rate, network
-        if best < 0:
-            raise ValueError(f"training diverged at every learning rate of {sorted(learning_rates)}: try smaller ones")
-        return ArmResult(_accuracy(chosen, test), chosen_rate, found)
-
-    return FeatureLearningGain(
-        full=arm(lambda: copy.deepcopy(model)),
-        linearized=arm(lambda: linearized(model)),
-        frozen=arm(lambda: frozen_backbone(model, head)),
-        majority=int(torch.unique(test[1], return_counts=True)[1].max()) / len(test[1]),
-        steps=steps,
-    )
-
-
-def _fit(
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    data: Data,
-    batches: Sequence[Tensor],
-    loss: Callable[[Tensor, Tensor], Tensor],
-) -> bool:
-    """Whether the loss stayed finite."""
-    for batch in batches:
-        optimizer.zero_grad()
-        value = loss(logits_in(network(data[0][batch])), data[1][batch])
-        if not bool(value.isfinite()):
-            return False
-        value.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return True
-
-
-def _accuracy(network: nn.Module, data: Data) -> float:
-    network.eval()
-    with torch.no_grad():
-        right = [
-            logits_in(network(inputs)).argmax(dim=1) == labels
-            for inputs, labels in zip(torch.split(data[0], 512), torch.split(data[1], 512), strict=True)
-        ]
-    return float(torch.cat(right).double().mean())

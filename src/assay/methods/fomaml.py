@@ -8,7 +8,7 @@ memorise them in the inner loop shows the outer loop nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,7 +16,10 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from assay._reports import RowReport, curves, lines
+
 from ._checks import check_fields, limits
+from ._progress import progress
 from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, finite, mean, split_task
 
 
@@ -29,6 +32,32 @@ class OuterStep:
     loss: float
     loss_before: float
     gradient_norm: float
+
+
+@dataclass(frozen=True, repr=False)
+class MetaTraining(RowReport):
+    """The outer steps of a training, one after the other."""
+
+    def headline(self) -> str:
+        if not self.rows:
+            return "no outer step was taken"
+        late = self.rows[-max(1, len(self.rows) // 10) :]
+        after, before = mean(row.loss for row in late), mean(row.loss_before for row in late)
+        return f"{len(self)} outer steps; in the last tenth adapting takes the loss from {before:.4g} to {after:.4g}"
+
+    def __repr__(self) -> str:
+        ends = sorted({0, len(self) // 2, len(self) - 1}) if self.rows else []
+        return f"{self.headline()}\n{lines([self.table()[place] for place in ends])}"
+
+    def figure(self) -> Any:
+        """The query loss before and after adaptation over the outer steps."""
+        stride = max(1, len(self) // 400)
+        rows = [
+            {"step": row.step, "loss": value, "when": when}
+            for row in self.rows[::stride]
+            for when, value in (("before adapting", row.loss_before), ("after", row.loss))
+        ]
+        return curves(rows, "step", "loss", "when", step="outer step", loss="query loss", when="")
 
 
 @dataclass(frozen=True)
@@ -80,8 +109,7 @@ class Fomaml:
         """The gradient of one task for every trainable parameter, and the outer loss after adaptation."""
         second = self.order == "second"
         start = inner.trainable(model)
-        # Fused attention has no second derivative: its plain form has.
-        with sdpa_kernel(SDPBackend.MATH) if second else nullcontext(), inner.modes(model), torch.enable_grad():
+        with _twice_differentiable() if second else nullcontext(), inner.modes(model), torch.enable_grad():
             adapted = inner.adapt(model, inside, loss_fn, create_graph=second)
             if second:
                 value, _ = inner.loss(model, adapted, outside, loss_fn)
@@ -146,6 +174,13 @@ class Fomaml:
             yield self.step(model, tasks, loss_fn, optimizer, generator=splitting, step=step)
 
 
+@contextmanager
+def _twice_differentiable() -> Iterator[None]:
+    """Neither fused attention nor what a compiler made of a model has a second derivative: plain forms have."""
+    with sdpa_kernel(SDPBackend.MATH), torch.compiler.set_stance("force_eager"):
+        yield
+
+
 def fomaml(
     model: nn.Module,
     task_sampler: TaskSampler | Sequence[Task],
@@ -154,7 +189,10 @@ def fomaml(
     *,
     steps: int,
     seed: int,
+    show: bool | None = None,
     **hyper_parameters: Any,
-) -> list[OuterStep]:
+) -> MetaTraining:
     """Train ``model`` in place; ``hyper_parameters`` are the fields of :class:`Fomaml`."""
-    return list(Fomaml(**hyper_parameters).train(model, task_sampler, loss_fn, outer_opt, steps=steps, seed=seed))
+    method = Fomaml(**hyper_parameters)
+    done = method.train(model, task_sampler, loss_fn, outer_opt, steps=steps, seed=seed)
+    return MetaTraining(tuple(step for _, step in zip(progress(range(steps), "outer step", show), done, strict=True)))

@@ -23,10 +23,13 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from assay._reports import Report, bars
 from assay.training.contrastive import in_full_precision
 
 from ._checks import number, one_of
-from ._models import no_recomputation
+from ._features import features_in
+from ._models import no_recomputation, output_of
+from .trainer_callbacks import watch_lightning, watch_trainer
 
 Granularity = Literal["neuron", "weight"]
 Scope = Literal["layer", "global"]
@@ -64,7 +67,9 @@ def pruned_infonce(
 
     Embeddings are (batch, dim); row k of y is the positive of row k of x, the other rows its negatives. The surrogate:
     (1/Kτ) Σ_k [Σ_s P_k(s)⟨f(x_k), f(y_s)⟩ − ⟨f(x_k), f(y_k)⟩] with the masked softmax P held fixed. Where masked and
-    full embeddings coincide its gradient is InfoNCE's. ``stop_gradient`` treats the candidates y as constants.
+    full embeddings coincide its gradient is InfoNCE's with ``stop_gradient=False``. ``stop_gradient``, the default,
+    treats the candidates y as constants: each pair then pulls on its anchor alone, and the gradient is about half as
+    long as InfoNCE's. Compare with a baseline of the same options (``ForwardMagnitudePruner.baseline``).
     """
     number("the temperature tau", tau, above=0)
     shapes = {tuple(f.shape) for f in (f_full_x, f_full_y)}, {tuple(f.shape) for f in (f_mask_x, f_mask_y)}
@@ -91,8 +96,8 @@ def _one_way(full_x: Tensor, full_y: Tensor, mask_x: Tensor, mask_y: Tensor, tau
     return PrunedLoss((residual * (full_x @ candidates.mT)).sum() / (tau * len(full_x)), loss)
 
 
-@dataclass(frozen=True)
-class MaskReport:
+@dataclass(frozen=True, repr=False)
+class MaskReport(Report):
     """What a mask hides: pruned and total counts (neurons or weights) per layer and overall."""
 
     pruned: dict[str, int]
@@ -101,6 +106,20 @@ class MaskReport:
     @property
     def share(self) -> float:
         return sum(self.pruned.values()) / sum(self.total.values())
+
+    def headline(self) -> str:
+        return f"the mask hides {sum(self.pruned.values())} of {sum(self.total.values())} ({self.share:.1%})"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per layer."""
+        return [
+            {"layer": name, "pruned": count, "total": self.total[name], "share": count / self.total[name]}
+            for name, count in self.pruned.items()
+        ]
+
+    def figure(self) -> Any:
+        """The masked share of every layer."""
+        return bars(self.table(), "layer", "share", share="share that is masked")
 
 
 @dataclass(frozen=True)
@@ -292,23 +311,57 @@ class ForwardMagnitudePruner:
         self.steps += 1
         return found
 
+    def baseline(self, x: Any, y: Any, **options: Any) -> PrunedLoss:
+        """The loss without any mask, with the same options and so with a gradient of the same length: what a comparison
+        with training as usual is to be made against. It counts no step."""
+        f_x, f_y = self._embedded(x), self._embedded(y)
+        return pruned_infonce(f_x, f_y, f_x, f_y, **options)
+
     def end_epoch(self) -> None:
         """Tell the pruner that an epoch is over."""
         if self.refresh == "epoch":
             self.update_mask()
 
+    def trainer_callback(self) -> Any:
+        """A callback for Hugging Face's Trainer that ends the pruner's epochs; ``compute_loss`` calls ``loss``."""
+        return watch_trainer(lambda model: _Epochs(self))
+
+    def lightning_callback(self) -> Any:
+        """A callback for Lightning that ends the pruner's epochs; ``training_step`` calls ``loss``."""
+        return watch_lightning(lambda model: _Epochs(self))
+
+    def _embedded(self, view: Any, masked: bool = False) -> Tensor:
+        """Embeddings of a tensor or a mapping; the tokens of a record are averaged."""
+        found = output_of(self.masked if masked else self.encoder, view)
+        return found if isinstance(found, Tensor) else features_in(found, view)
+
     def _embeddings(self, x: Any, y: Any, options: dict[str, Any]) -> PrunedLoss:
         if not self.active:
-            f_x, f_y = self.encoder(x), self.encoder(y)
-            return pruned_infonce(f_x, f_y, f_x, f_y, **options)
+            return self.baseline(x, y, **options)
         if self.mode == "logit_masked":
-            f_x, f_y = self.encoder(x), self.encoder(y)
+            f_x, f_y = self._embedded(x), self._embedded(y)
             with torch.no_grad():
-                m_x, m_y = self.masked(x), self.masked(y)
+                m_x, m_y = self._embedded(x, masked=True), self._embedded(y, masked=True)
             return pruned_infonce(f_x, f_y, m_x, m_y, **options)
-        f_x = self.masked(x) if self.mode == "straight_through" else self.encoder(x)
-        m_y = self.masked(y)
+        f_x = self._embedded(x, masked=self.mode == "straight_through")
+        m_y = self._embedded(y, masked=True)
         return pruned_infonce(f_x, m_y, f_x, m_y, **options)
+
+
+@dataclass(frozen=True)
+class _Epochs:
+    """What a trainer's callback tells the pruner: the end of each epoch. Steps are counted by ``loss``."""
+
+    pruner: ForwardMagnitudePruner
+
+    def step(self) -> None:
+        """Nothing is to be done."""
+
+    def epoch(self) -> None:
+        self.pruner.end_epoch()
+
+    def report(self) -> MaskReport:
+        return self.pruner.report()
 
 
 def _prunable(encoder: nn.Module) -> dict[str, Matrix]:

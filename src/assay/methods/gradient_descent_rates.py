@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+from assay._reports import Report, curves
 
 from ._checks import all_finite, number, one_of, whole
 
@@ -20,8 +22,8 @@ STEP_RULES = ("1/L", "2/(L+mu)", "chebyshev")
 BOUNDS = (*STEP_RULES, "theorem")
 
 
-@dataclass(frozen=True)
-class PromptCondition:
+@dataclass(frozen=True, repr=False)
+class PromptCondition(Report):
     """The extreme eigenvalues of XᵀX, one pair per prompt, and their ratio κ."""
 
     smallest: Tensor
@@ -30,6 +32,36 @@ class PromptCondition:
     @property
     def condition(self) -> Tensor:
         return self.largest / self.smallest
+
+    def headline(self) -> str:
+        worst = float(self.condition.max())
+        return f"condition numbers of {self.condition.numel()} prompts, the largest {worst:.4g}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per prompt, with the loops that a thousandth of error takes at the step 1/L."""
+        rows = zip(self.smallest.flatten().tolist(), self.largest.flatten().tolist(), strict=True)
+        return [
+            {
+                "prompt": place,
+                "smallest": low,
+                "largest": high,
+                "condition": high / low,
+                "loops": required_loops(max(1.0, high / low), 1e-3),
+            }
+            for place, (low, high) in enumerate(rows)
+        ]
+
+    def figure(self) -> Any:
+        """The error bound of the worst prompt over the loops, by step rule."""
+        worst = max(1.0, float(self.condition.max()))
+        most = required_loops(worst, 1e-3)
+        points = sorted({round(most * k / 40) for k in range(41)})
+        rows = [
+            {"loops": loops, "bound": error_bound(worst, loops, bound=rule), "steps": rule}
+            for rule in STEP_RULES
+            for loops in points
+        ]
+        return curves(rows, "loops", "bound", "steps", bound="largest error")
 
 
 def prompt_condition(inputs: Tensor) -> PromptCondition:

@@ -6,15 +6,21 @@ learns the teacher's function on a mixture. Where learning relies on the inputs'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from assay._reports import Report, curves
 from assay.methods._checks import all_finite, check_fields, limits
-from assay.methods._models import evaluating
+from assay.methods._data import as_classes, checked, joined, rows_of, size_of, split_batch
+from assay.methods._models import answer, evaluating
+from assay.methods._precision import uncached_casts
+from assay.methods._training import own_training
+from assay.probes.intervals import Interval, mean_interval
 from assay.training.seeds import stream
 
 Make = Callable[[int], nn.Module]
@@ -73,29 +79,61 @@ def area_under_curve(steps: Tensor, accuracy: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ReplacementData:
-    """Inputs (n, ...) with labels (n,) for training and testing, and injected inputs for both, without labels."""
+    """Inputs (n, ...), tensors, arrays or mappings of either, with labels (n,) for training and testing, and injected
+    inputs for both, without labels."""
 
-    inputs: Tensor
-    labels: Tensor
-    test_inputs: Tensor
-    test_labels: Tensor
-    injected: Tensor
-    injected_test: Tensor
+    inputs: Any
+    labels: Any
+    test_inputs: Any
+    test_labels: Any
+    injected: Any
+    injected_test: Any
 
     def __post_init__(self) -> None:
-        parts = (self.inputs, self.test_inputs, self.injected, self.injected_test)
-        labelled = len(self.inputs) == len(self.labels) and len(self.test_inputs) == len(self.test_labels)
-        if any(len(part) == 0 for part in parts) or len({part.shape[1:] for part in parts}) != 1 or not labelled:
+        names = ("inputs", "test_inputs", "injected", "injected_test")
+        for name in names:
+            object.__setattr__(self, name, checked(split_batch(getattr(self, name))[0]))
+        for name, inputs in (("labels", self.inputs), ("test_labels", self.test_inputs)):
+            object.__setattr__(self, name, as_classes(getattr(self, name), size_of(inputs)).to(_device(inputs)))
+        if (
+            any(size_of(getattr(self, name)) == 0 for name in names)
+            or len({_shape(getattr(self, n)) for n in names}) != 1
+        ):
             raise ValueError("inputs must not be empty and must have one shape, and every original one needs one label")
 
 
-@dataclass(frozen=True)
-class SizeCurve:
+def _shape(inputs: Any) -> Any:
+    """The shape of one sample."""
+    return tuple((k, _shape(v)) for k, v in inputs.items()) if isinstance(inputs, Mapping) else inputs.shape[1:]
+
+
+def _device(inputs: Any) -> torch.device:
+    found: Tensor = next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs
+    return found.device
+
+
+@dataclass(frozen=True, repr=False)
+class SizeCurve(Report):
     """Test loss (sizes, seeds) and the first local minimum of its mean."""
 
     sizes: tuple[int, ...]
     losses: Tensor
     minimum: FirstMinimum
+
+    def headline(self) -> str:
+        return f"teacher size {self.minimum.size}: {self.minimum.reason}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per size, over the seeds."""
+        found = [mean_interval(row.tolist()) for row in self.losses]
+        return [
+            {"size": size, "loss": at.estimate, "low": at.low, "high": at.high}
+            for size, at in zip(self.sizes, found, strict=True)
+        ]
+
+    def figure(self) -> Any:
+        """The U-curve of the mean test loss."""
+        return curves(self.table(), "size", "loss", loss="test loss")
 
 
 @dataclass(frozen=True)
@@ -112,14 +150,62 @@ class StudentCurves:
         return (1 - self.fraction) * self.original + self.fraction * self.injected
 
 
-@dataclass(frozen=True)
-class ReplacementReport:
+@dataclass(frozen=True, repr=False)
+class ReplacementReport(Report):
     """``curves[0]`` learned from original inputs alone. ``label_shares`` (seeds, classes): how the teachers label the
     injected inputs; a class without a share means that the balance regulariser was too weak."""
 
     curves: tuple[StudentCurves, ...]
     teacher_accuracy: Tensor
     label_shares: Tensor
+
+    def lag(self, curve: StudentCurves) -> Interval:
+        """How far the injected inputs lie behind the original ones, in mean agreement over the steps, with its interval
+        over the seeds."""
+        behind = (area_under_curve(curve.steps, part) for part in (curve.original, curve.injected))
+        return mean_interval((next(behind) - next(behind)).tolist())
+
+    @property
+    def advice(self) -> str:
+        """``structure matters`` where the injected inputs of every mixture lag behind, ``it does not`` where none does,
+        else ``undecided``."""
+        signs = {self.lag(curve).sign for curve in self.curves if curve.fraction}
+        return {1: "structure matters", -1: "it does not"}.get(signs.pop() if len(signs) == 1 else 0, "undecided")
+
+    def headline(self) -> str:
+        seeds = len(self.teacher_accuracy)
+        return f"teachers reach {float(self.teacher_accuracy.mean()):.3f} over {seeds} seeds: {self.advice}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per mixture: mean agreement over the steps on either part, and the lag of the injected one."""
+        rows = []
+        for curve in self.curves:
+            means = [float(area_under_curve(curve.steps, part).mean()) for part in (curve.original, curve.injected)]
+            lag = self.lag(curve)
+            rows.append(
+                {
+                    "fraction": curve.fraction,
+                    "original": means[0],
+                    "injected": means[1],
+                    "lag": lag.estimate,
+                    "low": lag.low,
+                    "high": lag.high,
+                }
+            )
+        return rows
+
+    def figure(self) -> Any:
+        """Agreement with the teacher over the steps, one panel for each mixture."""
+        rows = [
+            {"step": step, "agreement": value, "inputs": name, "injected share": f"{curve.fraction:.0%} injected"}
+            for curve in self.curves
+            for name, part in (("original", curve.original), ("injected", curve.injected))
+            for step, value in zip(curve.steps.tolist(), part.mean(1).tolist(), strict=True)
+        ]
+        drawn = curves(rows, "step", "agreement", "inputs", agreement="agreement with the teacher")
+        return drawn.properties(width=240, height=200).facet(
+            {"field": "injected share", "type": "nominal", "title": None}
+        )
 
 
 @dataclass(frozen=True)
@@ -149,20 +235,21 @@ class InputReplacement:
     def teacher(self, make: Make, size: int, data: ReplacementData, *, seed: int) -> nn.Module:
         """A classifier trained on the labelled inputs that also spreads the injected ones over all classes."""
         model = _built(make, size, data.inputs, seed, "teacher")
-        classes = _logits(model, data.inputs[:2]).shape[-1]
+        classes = _logits(model, rows_of(data.inputs, slice(0, 2))).shape[-1]
         if self.batch < 20 * classes:
             raise ValueError(f"balancing {classes} classes needs a batch of {20 * classes} or more, not {self.batch}")
-        injected = _batches(len(data.injected), self.batch, self.teacher_steps, seed, "teacher injected")
+        injected = _batches(size_of(data.injected), self.batch, self.teacher_steps, seed, "teacher injected")
 
         def loss(batch: Tensor) -> Tensor:
             # One pass over both parts: batch normalisation must see in training what it will see in use.
-            logits = model(torch.cat([data.inputs[batch], data.injected[next(injected)]]))
+            logits = answer(model, joined([rows_of(data.inputs, batch), rows_of(data.injected, next(injected))]))
             chances = logits[len(batch) :].softmax(dim=-1)
             penalty = balance_regularizer(chances) + self.confidence_weight * confidence_regularizer(chances)
             fit = functional.cross_entropy(logits[: len(batch)], data.labels[batch])
             return fit + self.regularizer_weight * penalty
 
-        self._train(model, loss, _batches(len(data.inputs), self.batch, self.teacher_steps, seed, "teacher original"))
+        batches = _batches(len(data.labels), self.batch, self.teacher_steps, seed, "teacher original")
+        self._train(model, loss, batches, seed, "teacher")
         return model
 
     def run(
@@ -178,11 +265,11 @@ class InputReplacement:
             students = [self._student(make, student_size, teacher, data, fraction, seed) for teacher, seed in pairs]
             original, injected = torch.tensor(students).permute(2, 1, 0)
             curves.append(StudentCurves(fraction, torch.tensor(self._points()), original, injected))
-        classes = _logits(teachers[0], data.inputs[:2]).shape[-1]
+        classes = _logits(teachers[0], rows_of(data.inputs, slice(0, 2))).shape[-1]
         shares = [torch.bincount(labels_of(t, data.injected_test), minlength=classes) for t in teachers]
         accuracy = [agreement(t, data.test_inputs, data.test_labels) for t in teachers]
         return ReplacementReport(
-            tuple(curves), torch.tensor(accuracy), torch.stack(shares).cpu() / len(data.injected_test)
+            tuple(curves), torch.tensor(accuracy), torch.stack(shares).cpu() / size_of(data.injected_test)
         )
 
     def _points(self) -> list[int]:
@@ -190,8 +277,12 @@ class InputReplacement:
 
     def _test_loss(self, make: Make, size: int, data: ReplacementData, seed: int) -> float:
         model = _built(make, size, data.inputs, seed, "size")
-        batches = _batches(len(data.inputs), self.batch, self.teacher_steps, seed, "size")
-        self._train(model, lambda b: functional.cross_entropy(model(data.inputs[b]), data.labels[b]), batches)
+        batches = _batches(len(data.labels), self.batch, self.teacher_steps, seed, "size")
+
+        def loss(batch: Tensor) -> Tensor:
+            return functional.cross_entropy(answer(model, rows_of(data.inputs, batch)), data.labels[batch])
+
+        self._train(model, loss, batches, seed, "size")
         return functional.cross_entropy(_logits(model, data.test_inputs), data.test_labels).item()
 
     def _student(
@@ -204,14 +295,14 @@ class InputReplacement:
         share = round(fraction * self.batch)
         if fraction and not 0 < share < self.batch:
             raise ValueError(f"a batch of {self.batch} cannot hold a fraction of {fraction} and its rest")
-        drawn = _batches(len(data.injected), max(share, 1), self.student_steps, seed, "student injected")
+        drawn = _batches(size_of(data.injected), max(share, 1), self.student_steps, seed, "student injected")
 
         def loss(batch: Tensor) -> Tensor:
             if not share:
-                return functional.cross_entropy(model(data.inputs[batch]), labels[batch])
+                return functional.cross_entropy(answer(model, rows_of(data.inputs, batch)), labels[batch])
             other = next(drawn)
-            inputs = torch.cat([data.inputs[batch], data.injected[other]])
-            return functional.cross_entropy(model(inputs), torch.cat([labels[batch], injected_labels[other]]))
+            inputs = joined([rows_of(data.inputs, batch), rows_of(data.injected, other)])
+            return functional.cross_entropy(answer(model, inputs), torch.cat([labels[batch], injected_labels[other]]))
 
         curve: list[list[float]] = []
 
@@ -222,8 +313,8 @@ class InputReplacement:
 
         points = set(self._points())
         look(0)
-        batches = _batches(len(data.inputs), self.batch - share, self.student_steps, seed, "student original")
-        self._train(model, loss, batches, look)
+        batches = _batches(len(data.labels), self.batch - share, self.student_steps, seed, "student original")
+        self._train(model, loss, batches, seed, "student", look)
         return curve
 
     def _train(
@@ -231,37 +322,47 @@ class InputReplacement:
         model: nn.Module,
         loss: Callable[[Tensor], Tensor],
         batches: Iterator[Tensor],
+        seed: int,
+        name: str,
         after: Callable[[int], None] = lambda step: None,
     ) -> None:
         optimizer = torch.optim.Adam(model.parameters(), lr=self.learning_rate)
-        for step, batch in enumerate(batches, start=1):
-            model.train()
-            optimizer.zero_grad()
-            loss(batch).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            after(step)
+        with own_training(seed, name, model):
+            for step, batch in enumerate(batches, start=1):
+                model.train()
+                optimizer.zero_grad()
+                value = loss(batch)
+                value.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                after(step)
+        if not (bool(value.isfinite()) and all(bool(weight.isfinite().all()) for weight in model.parameters())):
+            raise ValueError(f"the loss or a weight of the {name} network of seed {seed} is not finite: lower the rate")
 
 
-def labels_of(model: nn.Module, inputs: Tensor) -> Tensor:
-    """The classes (n,) that a model gives to inputs."""
-    return _logits(model, inputs).argmax(dim=-1)
+def labels_of(model: nn.Module, inputs: Any) -> Tensor:
+    """The classes (n,) that a model gives to inputs; refused where its logits are not numbers."""
+    logits = _logits(model, inputs)
+    if bool(logits.isnan().any()):
+        raise ValueError("some logits are NaN, which is no class: training diverged, or inputs are not finite")
+    return logits.argmax(dim=-1)
 
 
-def agreement(model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
+def agreement(model: nn.Module, inputs: Any, labels: Tensor) -> float:
     """The share of inputs that a model gives these labels."""
     return (labels_of(model, inputs) == labels).float().mean().item()
 
 
 @torch.no_grad()
-def _logits(model: nn.Module, inputs: Tensor) -> Tensor:
-    with evaluating(model):
-        return torch.cat([model(chunk) for chunk in torch.split(inputs, 1000)])
+def _logits(model: nn.Module, inputs: Any) -> Tensor:
+    with evaluating(model), uncached_casts():
+        starts = range(0, size_of(inputs), 1000)
+        return torch.cat([answer(model, rows_of(inputs, slice(start, start + 1000))) for start in starts])
 
 
-def _built(make: Make, size: int, like: Tensor, seed: int, name: str) -> nn.Module:
+def _built(make: Make, size: int, like: Any, seed: int, name: str) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream(seed, name).initial_seed())
-        return make(size).to(like.device)
+        torch.default_generator.manual_seed(stream(seed, name).initial_seed())
+        return make(size).to(_device(like))
 
 
 def _batches(n: int, batch: int, steps: int, seed: int, name: str) -> Iterator[Tensor]:

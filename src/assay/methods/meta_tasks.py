@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from ._checks import check_fields, limits, number
-from ._models import evaluating, logits_in, no_recomputation
+from ._data import as_targets, checked, rows_of, split_batch
+from ._models import evaluating, logits_in, no_recomputation, output_of
+from ._precision import uncached_casts
 
 Inputs = Tensor | Mapping[str, Tensor]
 Loss = Callable[[Any, Tensor], Tensor]
@@ -35,7 +37,8 @@ REENTRANT = (
 class Task:
     """Samples of one task. ``support`` and ``query`` are index tensors of a split that is already made, places (counted
     from the end when negative) or masks (one flag per sample); they are kept as places. Without them the method splits.
-    ``inputs`` has a first axis of samples, in every tensor when it is a mapping."""
+    ``inputs`` has a first axis of samples, in every tensor when it is a mapping; arrays become tensors, labels of any
+    integer type int64, and a mapping may bring its labels along: ``Task(batch, batch["labels"])``."""
 
     inputs: Inputs
     labels: Tensor
@@ -43,6 +46,9 @@ class Task:
     query: Tensor | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", checked(split_batch(self.inputs, self.labels)[0]))
+        real = isinstance(self.labels, Tensor) and self.labels.is_floating_point()
+        object.__setattr__(self, "labels", self.labels if real else as_targets(self.labels))
         lengths = {len(part) for part in _tensors(self.inputs)} | {len(self.labels)}
         if len(lengths) != 1 or lengths == {0}:
             raise ValueError("a task needs one label for every input, and at least one sample")
@@ -76,9 +82,7 @@ class Task:
     def part(self, index: Tensor) -> Task:
         """The samples at ``index``, as a task without a split."""
         chosen = index.to(self.labels.device)
-        if isinstance(self.inputs, Mapping):
-            return Task({name: part[chosen] for name, part in self.inputs.items()}, self.labels[chosen])
-        return Task(self.inputs[chosen], self.labels[chosen])
+        return Task(rows_of(self.inputs, chosen), self.labels[chosen])
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -191,9 +195,14 @@ class InnerLoop:
         names = list(self.trainable(model))
         if self.inner_params is None:
             return names
-        chosen = [n for n in names if any(n == word or n.startswith(f"{word}.") for word in self.inner_params)]
+        known = {name: name.replace("_orig_mod.", "") for name in names}  # a compiled module is named as it was written
+
+        def lies(name: str, word: str) -> bool:
+            return word in (name, known[name]) or name.startswith(f"{word}.") or known[name].startswith(f"{word}.")
+
+        chosen = [name for name in names if any(lies(name, word) for word in self.inner_params)]
         for word in self.inner_params:
-            if not any(n == word or n.startswith(f"{word}.") for n in chosen):
+            if not any(lies(name, word) for name in chosen):
                 raise ValueError(
                     f"inner_params: no trainable parameter is called {word!r} or lies in a module of that name"
                 )
@@ -262,18 +271,19 @@ class _Pass(nn.Module):
         self.model, self.targets = model, targets
 
     def forward(self, task: Task, loss_fn: Loss) -> tuple[Tensor, Any, tuple[Tensor, ...]]:
-        inputs = task.inputs
-        outputs = self.model(**inputs) if isinstance(inputs, Mapping) else self.model(inputs)
+        outputs = output_of(self.model, task.inputs)
         value = loss_fn(outputs, task.labels)
         slopes = torch.autograd.grad(value, self.targets, materialize_grads=True) if self.targets else ()
         return value, outputs, slopes
 
 
 def _call(one: _Pass, weights: Parameters, task: Task, loss_fn: Loss) -> tuple[Tensor, Any, tuple[Tensor, ...]]:
-    """The pass with ``weights`` for parameters and copies for buffers."""
+    """The pass with ``weights`` for parameters and copies for buffers. Under autocast every pass casts its weights
+    anew: adapted ones are new tensors in each, and the model's own change between outer steps."""
     buffers = {name: buffer.clone() for name, buffer in one.model.named_buffers()}
     held = {f"model.{name}": value for name, value in (buffers | weights).items()}
-    found: tuple[Tensor, Any, tuple[Tensor, ...]] = functional_call(one, held, (task, loss_fn))
+    with uncached_casts():
+        found: tuple[Tensor, Any, tuple[Tensor, ...]] = functional_call(one, held, (task, loss_fn))
     return found
 
 

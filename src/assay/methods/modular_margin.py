@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from assay._reports import Report, bars
 from assay.probes.fourier import decode_inputs
 
 from ._checks import one_of, whole
@@ -136,8 +137,8 @@ def neuron_expected_margin(U: Tensor, W: Tensor) -> Tensor:
     return parts
 
 
-@dataclass(frozen=True)
-class MarginCertificate:
+@dataclass(frozen=True, repr=False)
+class MarginCertificate(Report):
     """What is known about a network's margin; every field has the networks' leading axes.
 
     margin ≤ expected ≤ bound: the smallest margin over inputs, its class-weighted mean J, and γ*·‖θ‖^{k+1}.
@@ -165,6 +166,34 @@ class MarginCertificate:
         if not self.exact:
             raise ValueError("a sampled margin is an upper bound and certifies nothing; read all inputs")
         return self.margin_ratio >= 1 - tolerance
+
+    def headline(self) -> str:
+        kind = "all inputs were read" if self.exact else "from a sample: the margin is an upper bound"
+        return f"{self.margin.numel()} networks; {kind}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per network."""
+        parts = {
+            "margin": self.margin,
+            "expected": self.expected,
+            "bound": self.bound,
+            "margin_ratio": self.margin_ratio,
+            "alignment_ratio": self.alignment_ratio,
+        }
+        columns = {name: part.flatten().tolist() for name, part in parts.items()}
+        return [
+            {"network": place, **{name: values[place] for name, values in columns.items()}}
+            for place in range(self.margin.numel())
+        ]
+
+    def figure(self) -> Any:
+        """How much of the largest margin each network has, and how much its alignment allows."""
+        rows = [
+            {"network": str(row["network"]), "ratio": row[name], "what": what}
+            for row in self.table()
+            for name, what in (("margin_ratio", "margin"), ("alignment_ratio", "alignment"))
+        ]
+        return bars(rows, "network", "ratio", "what", ratio="share of the largest margin")
 
 
 def margin_certificate(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize as unit
 
 from ._checks import number, whole
-from ._samples import Pool, features_of
+from ._features import Pool, features_of
 
 
 class MomentumQueue(nn.Module):

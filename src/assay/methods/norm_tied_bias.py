@@ -29,6 +29,11 @@ def norm_tied_bias(optimizer: torch.optim.Optimizer, layers: Iterable[nn.Module]
         raise ValueError("no layer was given")
     if len({id(bias) for _, bias in chosen}) < len(chosen):
         raise ValueError("a layer is listed twice: its bias would pay twice for every step")
+    owned = {id(each) for group in optimizer.param_groups for each in group["params"]}
+    if lacking := sum(id(weight) not in owned for weight, _ in chosen):
+        raise ValueError(
+            f"the optimiser does not own the weights of {lacking} of the layers, so that no step moves them"
+        )
     before: list[Tensor] = []
 
     def remember(*_: Any) -> None:

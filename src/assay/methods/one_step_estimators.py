@@ -54,7 +54,7 @@ class OneStepClassifier(ClassifierMixin, OneStepFeatures):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Tensor:
         inputs = self._inputs(X)
-        return self.head_(self.layer_(inputs))
+        return self.head_.scores(self.layer_(inputs))
 
 
 class OneStepRegressor(RegressorMixin, OneStepFeatures):  # type: ignore[misc]
@@ -87,5 +87,5 @@ class OneStepRegressor(RegressorMixin, OneStepFeatures):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """(n,)."""
         inputs = self._inputs(X)
-        found = self.head_(self.layer_(inputs))
-        return (found if self.linear_ is None else found + self.linear_(inputs)).squeeze(1).numpy()
+        found = self.head_.scores(self.layer_(inputs))
+        return (found if self.linear_ is None else found + self.linear_.scores(inputs)).squeeze(1).numpy()

@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss, one_hot
 
 from assay._extras import extra
+from assay.probes.heads import LinearHead, Ridge, fit_head
 from assay.training.seeds import stream
 
 from ._checks import number, one_of
-from ._heads import Head, ridge_by_cross_validation, ridge_heads, softmax_head
 from ._sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .one_step import FirstStep, OneStepLayer, first_step
 
@@ -164,29 +164,32 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         best, chosen, layers = float("inf"), (switches[0], penalties[0]), {}
         for switch in switches:
             layers[switch] = self._layer(step, switch, generator)
-            heads = ridge_heads(layers[switch](seen.inputs), _rest(seen, linear), penalties)
-            for penalty, head in zip(penalties, heads, strict=True):
-                loss = float(mse_loss(head(layers[switch](unseen.inputs)), _rest(unseen, linear)))
+            ridge = Ridge(layers[switch](seen.inputs), _rest(seen, linear))
+            for penalty in penalties:
+                guessed = ridge.head(penalty).scores(layers[switch](unseen.inputs))
+                loss = float(mse_loss(guessed, _rest(unseen, linear)))
                 self.validation_.append({"switch": switch, "penalty": penalty, "squared_loss": loss})
                 if loss < best:
                     best, chosen = loss, (switch, penalty)
         if self._head_kind != "softmax" or len(penalties) == 1:
             return chosen
         layer = layers[chosen[0]]
-        losses, start = {}, None
+        losses: dict[float, float] = {}
+        start: LinearHead | None = None
         for penalty in sorted(penalties, reverse=True):
-            start = fitted = softmax_head(layer(seen.inputs), seen.labels, seen.classes, penalty, start=start)
-            losses[penalty] = float(cross_entropy(fitted(layer(unseen.inputs)), unseen.labels))
+            start = _softmax(layer(seen.inputs), seen, penalty, start)
+            losses[penalty] = float(cross_entropy(start.scores(layer(unseen.inputs)), unseen.labels))
             self.validation_.append({"switch": chosen[0], "penalty": penalty, "logistic_loss": losses[penalty]})
         return chosen[0], min(losses, key=lambda penalty: losses[penalty])
 
-    def _linear(self, problem: _Problem) -> Head | None:
+    def _linear(self, problem: _Problem) -> LinearHead | None:
         """The linear part of numbers, which the step is not to spend its neurons on."""
         if problem.classes:
             return None
-        return ridge_by_cross_validation(problem.inputs, problem.targets(), PENALTIES)
+        ridge = Ridge(problem.inputs, problem.targets())
+        return ridge.head(ridge.best(PENALTIES))
 
-    def _step(self, problem: _Problem, linear: Head | None, generator: torch.Generator) -> FirstStep:
+    def _step(self, problem: _Problem, linear: LinearHead | None, generator: torch.Generator) -> FirstStep:
         residuals = _rest(problem, linear)
         if problem.classes == 2:
             residuals = residuals[:, 1] - residuals[:, 0]
@@ -197,13 +200,20 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _layer(self, step: FirstStep, switch: float, generator: torch.Generator) -> OneStepLayer:
         return step.layer(switch, redraw=generator if self.biases == "redraw" else None)
 
-    def _head(self, problem: _Problem, layer: OneStepLayer, linear: Head | None, penalty: float) -> Head:
+    def _head(self, problem: _Problem, layer: OneStepLayer, linear: LinearHead | None, penalty: float) -> LinearHead:
         features = layer(problem.inputs)
         if problem.classes:
-            return softmax_head(features, problem.labels, problem.classes, penalty)
-        return ridge_heads(features, _rest(problem, linear), [penalty])[0]
+            return _softmax(features, problem, penalty)
+        return Ridge(features, _rest(problem, linear)).head(penalty)
 
 
-def _rest(problem: _Problem, linear: Head | None) -> Tensor:
+def _softmax(features: Tensor, problem: _Problem, penalty: float, start: LinearHead | None = None) -> LinearHead:
+    """Cross-entropy with ``penalty``/2 · ‖weights‖². One scale for all features: one that is seldom active stays small,
+    and the penalty holds it."""
+    every = torch.arange(problem.classes)
+    return fit_head(features, problem.labels, scaling="rescaled", penalty=penalty / 2, start=start, classes=every)
+
+
+def _rest(problem: _Problem, linear: LinearHead | None) -> Tensor:
     """The targets without their linear part."""
-    return problem.targets() if linear is None else problem.targets() - linear(problem.inputs)
+    return problem.targets() if linear is None else problem.targets() - linear.scores(problem.inputs)

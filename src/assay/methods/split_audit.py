@@ -9,14 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import nn
 
+from assay._reports import Report, bars
+from assay.probes.intervals import Interval, mean_interval
+
 from ._checks import check_fields, limits
+from ._progress import progress
 from .fomaml import Fomaml
 from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, margins, mean, split_task
 
+MEASURED = (
+    "meta_train_loss",
+    "test_loss",
+    "test_accuracy",
+    "adapted_loss",
+    "adapted_accuracy",
+    "support_gain",
+    "held_out_gain",
+    "amplification",
+)
 MakeModel = Callable[[], nn.Module]
 MakeOptimizer = Callable[[nn.Module], torch.optim.Optimizer]
 
@@ -41,8 +56,8 @@ class AuditRow:
         return mean(self.amplifications)
 
 
-@dataclass(frozen=True)
-class AuditReport:
+@dataclass(frozen=True, repr=False)
+class AuditReport(Report):
     """``near_zero`` is the meta-training loss below which a method counts as fitted, ``tie`` the difference in accuracy
     that is none."""
 
@@ -50,6 +65,13 @@ class AuditReport:
     without_split: AuditRow
     near_zero: float = 0.1
     tie: float = 0.02
+
+    @property
+    def apart(self) -> Interval:
+        """By how much more the inner steps gain on what they adapted to without a split, with its interval over the new
+        tasks, which are the same for both."""
+        pairs = zip(self.without_split.amplifications, self.with_split.amplifications, strict=True)
+        return mean_interval(theirs - ours for theirs, ours in pairs)
 
     @property
     def memorises(self) -> bool:
@@ -63,22 +85,45 @@ class AuditReport:
             and ours.adapted_accuracy - theirs.adapted_accuracy > self.tie
         )
 
-    def table(self) -> str:
-        names = [
-            "meta_train_loss",
-            "test_loss",
-            "test_accuracy",
-            "adapted_loss",
-            "adapted_accuracy",
-            "support_gain",
-            "held_out_gain",
-            "amplification",
+    @property
+    def advice(self) -> str:
+        """``memorises``; ``does not`` where new tasks are served no worse without a split; ``undecided`` where they
+        are, but the loss is not near zero yet or the tasks do not tell the gains apart."""
+        if self.memorises:
+            return "memorises"
+        worse = self.with_split.adapted_accuracy - self.without_split.adapted_accuracy > self.tie
+        return "undecided" if worse else "does not"
+
+    def headline(self) -> str:
+        return f"without a split the inner loop {self.advice}; amplification apart by {self.apart}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per quantity, with a split and without."""
+        return [
+            {
+                "what": name.replace("_", " "),
+                "with split": getattr(self.with_split, name),
+                "without": getattr(self.without_split, name),
+            }
+            for name in MEASURED
         ]
-        lines = [f"{'':18}{'with split':>12}{'without':>12}"]
-        for name in names:
-            ours, theirs = getattr(self.with_split, name), getattr(self.without_split, name)
-            lines.append(f"{name.replace('_', ' '):18}{ours:12.4f}{theirs:12.4f}")
-        return "\n".join(lines)
+
+    def figure(self) -> Any:
+        """Margin gains by adaptation on the samples adapted to and on held-out ones, and accuracy on new tasks."""
+        ways = {"with split": self.with_split, "without": self.without_split}
+        gains = [
+            {"samples": samples, "gain": getattr(row, name), "training": way}
+            for way, row in ways.items()
+            for name, samples in (("support_gain", "adapted to"), ("held_out_gain", "held out"))
+        ]
+        accuracy = [
+            {"when": when, "accuracy": getattr(row, name), "training": way}
+            for way, row in ways.items()
+            for name, when in (("test_accuracy", "before adapting"), ("adapted_accuracy", "after"))
+        ]
+        left = bars(gains, "samples", "gain", "training", gain="gain in margin by adapting").properties(width=230)
+        right = bars(accuracy, "when", "accuracy", "training", accuracy="accuracy on new tasks").properties(width=230)
+        return left | right
 
 
 @dataclass(frozen=True)
@@ -102,6 +147,7 @@ class SplitAudit:
         loss_fn: Loss,
         *,
         seed: int,
+        show: bool | None = None,
     ) -> AuditReport:
         """``make_model`` builds the untrained model (torch is seeded around it). Test tasks are split as the method
         splits: support to adapt to, the rest held out."""
@@ -117,9 +163,9 @@ class SplitAudit:
                 raise ValueError("make_model must build the same untrained model anew at every call")
             start = now
             optimizer = make_optimizer(model)
-            losses = [
-                found.loss for found in method.train(model, training, loss_fn, optimizer, steps=self.steps, seed=seed)
-            ]
+            done = method.train(model, training, loss_fn, optimizer, steps=self.steps, seed=seed)
+            told = progress(range(self.steps), f"{split}: outer step", show)
+            losses = [found.loss for _, found in zip(told, done, strict=True)]
             generator = torch.Generator().manual_seed(2 * seed + 1_000_001)
             tasks = draw_tasks(testing, self.test_tasks, generator)
             late = losses[-max(1, len(losses) // 10) :]

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from assay._reports import Report, bars
 
 from ._checks import number, whole
 
@@ -37,8 +39,8 @@ class Rates:
         return high / low
 
 
-@dataclass(frozen=True)
-class SplitEffect:
+@dataclass(frozen=True, repr=False)
+class SplitEffect(Report):
     """Rates without a split (``train_train``) and with one (``train_val``).
 
     ``steps_*`` are the outer steps until feature or noise would have grown from its initial size to the size at which
@@ -70,6 +72,35 @@ class SplitEffect:
     def split_matters(self) -> bool:
         """The feature is predicted to win with a split and to lose without."""
         return self.train_val.winner == "feature" and self.train_train.winner == "noise"
+
+    @property
+    def advice(self) -> str:
+        """``split`` where it is predicted to matter, ``no need`` where both ways learn the same, ``undecided`` where
+        the rates of one of the ways lie closer than the formulas can tell."""
+        if min(self.train_train.apart, self.train_val.apart) < 1.5:
+            return "undecided"
+        return "split" if self.split_matters else "no need"
+
+    def headline(self) -> str:
+        ways = f"without a split the {self.train_train.winner} grows faster, with one the {self.train_val.winner}"
+        return f"{ways}: {self.advice}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per way of training."""
+        ways = {"without split": self.train_train, "with split": self.train_val}
+        return [
+            {"training": name, "feature": each.feature, "noise": each.noise, "apart": each.apart, "winner": each.winner}
+            for name, each in ways.items()
+        ]
+
+    def figure(self) -> Any:
+        """Growth rates of feature and noise, with a split and without."""
+        rows = [
+            {"training": row["training"], "rate": row[name], "what": name}
+            for row in self.table()
+            for name in ("feature", "noise")
+        ]
+        return bars(rows, "training", "rate", "what", rate="growth per outer step")
 
 
 def predict_split_effect(

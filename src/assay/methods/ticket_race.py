@@ -14,10 +14,10 @@ from torch.nn.functional import cross_entropy, mse_loss, softplus
 from assay._reports import PALETTE, Report, altair
 from assay.training.seeds import stream
 
-from ._batches import Labelled, on, rows_of
 from ._checks import number, whole
-from ._layers import Layer, answer
-from ._models import evaluating
+from ._data import rows_of, whole_set
+from ._layers import Layer
+from ._models import answer, evaluating
 from ._precision import uncached_casts
 from .gradient_ticket import masked
 
@@ -137,16 +137,16 @@ def compare_tickets(
 ) -> TicketRace:
     """Train the model in full, its ticket ``mask``, and as many units chosen otherwise: at random, by the norm of their
     weights, by |weight · gradient| (SNIP); with the model ``initial``, as it was before its first step, the ticket's
-    units there. Data are (inputs, targets) or mappings with labels. Each arm has its own best rate, by the validation
-    loss at the end, averaged over seeds; a seed is an order of batches and, for the random arm, a choice of units. The
-    race is to the test loss ``level``: by default that of an output of zero less nine tenths of what the full network
-    gains on it.
+    units there. Data are (inputs, targets), mappings with labels, or data loaders of either. Each arm has its own best
+    rate, by the validation loss at the end, averaged over seeds; a seed is an order of batches and, for the random arm,
+    a choice of units. The race is to the test loss ``level``: by default that of an output of zero less nine tenths of
+    what the full network gains on it.
     """
     steps, batch_size, seeds = whole("steps", steps, 1), whole("batch_size", batch_size, 1), whole("seeds", seeds, 1)
     number("the smallest of learning_rates", min(learning_rates, default=0), above=0)
     chosen = Layer(model, layer)
-    data = {name: _loaded(part, name, chosen.device) for name, part in (("train", train), ("test", test))}
-    data["validation"] = _loaded(validation, "validation", chosen.device)
+    given = {"train": train, "validation": validation, "test": test}
+    data = {name: whole_set(part, name, chosen.device) for name, part in given.items()}
     size = int(mask.sum())
 
     def random_units(seed: int) -> Tensor:
@@ -190,13 +190,6 @@ def compare_tickets(
         for name in starts
     ]
     return TicketRace(level, points, tuple(arms), seeds)
-
-
-def _loaded(data: Any, name: str, device: torch.device) -> tuple[Any, Tensor]:
-    found = Labelled(data, size=1, device=device).whole
-    if found is None:
-        raise ValueError(f"{name} must be a pair (inputs, targets) or a mapping with labels: batches are drawn from it")
-    return on(device, found[0]), found[1].to(device)
 
 
 def _largest(scores: Tensor, size: int) -> Tensor:

@@ -1,12 +1,16 @@
-"""The nuclear-norm penalty and SWAD for trainers that own the loop: Hugging Face's ``Trainer`` and Lightning's.
+"""Methods for trainers that own the loop: Hugging Face's ``Trainer`` and Lightning's.
 
 Neither library is needed to import this. A callback attaches when training begins and leaves the model as it was when
-training ends; where training fails, call its ``remove()``.
+training ends; where training fails under the ``Trainer``, call its ``remove()``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
+
+from torch import nn
 
 from assay._extras import MissingExtra, extra
 
@@ -16,6 +20,73 @@ from .nuclear_norm import NuclearNorm
 from .swad import SWAD
 
 LOGGED = ("penalty", "stable_rank", "product")
+Begin = Callable[[nn.Module], Any]
+
+
+def watch_trainer(begin: Begin) -> Any:
+    """A ``TrainerCallback`` around a record: ``begin(model)`` returns it when training begins, and every step of the
+    optimiser ends a ``step()`` of it. The callback keeps it as ``record``; where it has hooks, ``record.remove()`` is
+    called at the end. A record with ``epoch()`` is told of the end of each."""
+    base: Any = _trainer()
+
+    class Watch(base):  # type: ignore[misc]
+        record: Any = None
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+            self.remove()
+            self.record = begin(model)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.record.step()
+
+        def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if hasattr(self.record, "epoch"):
+                self.record.epoch()
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.remove()
+
+        def remove(self) -> None:
+            """Take hooks off, where the record has any; what it has seen stays."""
+            if hasattr(self.record, "remove"):
+                self.record.remove()
+
+    return Watch()
+
+
+def watch_lightning(begin: Begin) -> Any:
+    """The same for Lightning; a batch that only accumulates gradients is no step."""
+    base: Any = _lightning()
+
+    class Watch(base):  # type: ignore[misc]
+        record: Any = None
+        steps = 0
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            self.remove()
+            self.record, self.steps = begin(pl_module), trainer.global_step
+
+        def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
+            if trainer.global_step > self.steps:
+                self.steps = trainer.global_step
+                self.record.step()
+
+        def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+            if hasattr(self.record, "epoch"):
+                self.record.epoch()
+
+        def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+            self.remove()
+
+        def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+            self.remove()
+
+        def remove(self) -> None:
+            """Take hooks off, where the record has any; what it has seen stays."""
+            if hasattr(self.record, "remove"):
+                self.record.remove()
+
+    return Watch()
 
 
 def huggingface_callback(penalty: NuclearNorm, layer: str | None = None, *, at: Side = "input") -> Any:
@@ -25,10 +96,9 @@ def huggingface_callback(penalty: NuclearNorm, layer: str | None = None, *, at: 
 
     >>> Trainer(model, arguments, train_dataset=data, callbacks=[huggingface_callback(NuclearNorm(0.01))])
     """
-    with extra("llm", "a callback for the Trainer"):
-        from transformers import TrainerCallback
+    base: Any = _trainer()
 
-    class NuclearNormCallback(TrainerCallback):  # type: ignore[misc]
+    class NuclearNormCallback(base):  # type: ignore[misc]
         """Attached while the Trainer trains."""
 
         attached: AttachedPenalty | None = None
@@ -69,10 +139,9 @@ def huggingface_swad(*, converge: int = 3, tolerate: int = 6, ratio: float = 0.3
     """A ``TrainerCallback`` that averages weights by SWAD: every step is a step, every evaluation of the Trainer
     (``eval_strategy="steps"``) a look at the validation loss, and training stops when the valley has ended. The model
     is then ``callback.swad.averaged()``; ``callback.swad.report()`` says what was averaged."""
-    with extra("llm", "a callback for the Trainer"):
-        from transformers import TrainerCallback
+    base: Any = _trainer()
 
-    class SwadCallback(TrainerCallback):  # type: ignore[misc]
+    class SwadCallback(base):  # type: ignore[misc]
         """Follows the weights while the Trainer trains."""
 
         swad: SWAD
@@ -153,12 +222,16 @@ def _begun(attached: AttachedPenalty | None) -> AttachedPenalty:
     return attached
 
 
+def _trainer() -> Any:
+    with extra("llm", "a callback for Hugging Face's Trainer"):
+        from transformers import TrainerCallback
+    return TrainerCallback
+
+
 def _lightning() -> Any:
-    try:
-        from lightning.pytorch import Callback
-    except ModuleNotFoundError:
+    for name in ("lightning.pytorch", "pytorch_lightning"):
         try:
-            from pytorch_lightning import Callback
-        except ModuleNotFoundError as error:
-            raise MissingExtra("a callback for Lightning needs it (pip install lightning)", name="lightning") from error
-    return Callback
+            return import_module(name).Callback
+        except ModuleNotFoundError:
+            continue
+    raise MissingExtra("a callback for Lightning needs lightning (pip install lightning)", name="lightning")

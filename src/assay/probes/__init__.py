@@ -6,12 +6,14 @@ from assay._lazy import offer
 
 if TYPE_CHECKING:
     from .alignment_tracker import AlignmentTracker
-    from .attention_fourier import attention_fourier, score_spectrum, token_scores
+    from .attention_fourier import attention_fourier
+    from .attention_scan import scan_attention
     from .attention_span import SpanPrompt, attention_spans
     from .cka import CkaSums, linear_cka
     from .cka_map import cka_map
     from .cones import p_hat
     from .detectors import detector_counts, group_errors, response_ratio, responses, singleton_detectors
+    from .direction_tracker import DirectionTracker
     from .directions import cluster_statistics, cosines, direction_map, direction_maps, gradient_direction_score
     from .distractors import distracted_prompts
     from .fourier import fourier_probe, logit_fourier
@@ -20,10 +22,12 @@ if TYPE_CHECKING:
     from .gradient_features import gradient_features
     from .grokking import grokking_delay
     from .head_tail import head_tail_probe, score_head_tail
+    from .heads import fit_head, ridge_head
     from .intervals import mean_interval
     from .label_efficiency import label_efficiency
-    from .representation import fit_head, representation_probe, snapshot
-    from .ridge import ridge_head
+    from .linear_probe import LinearProbe
+    from .representation import RepresentationTracker, representation_probe, snapshot
+    from .score_spectrum import score_spectrum, token_scores
     from .specialisation import (
         aligned_counts,
         alignments,
@@ -37,7 +41,10 @@ if TYPE_CHECKING:
 __all__ = [
     "AlignmentTracker",
     "CkaSums",
+    "DirectionTracker",
     "GradientConsistency",
+    "LinearProbe",
+    "RepresentationTracker",
     "SpanPrompt",
     "aligned_counts",
     "alignments",
@@ -71,6 +78,7 @@ __all__ = [
     "response_ratio",
     "responses",
     "ridge_head",
+    "scan_attention",
     "score_head_tail",
     "score_spectrum",
     "singleton_detectors",

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from assay._reports import NOT_SAVED, PALETTE, Report, altair, plain
-from assay.methods._batches import as_inputs, on
-from assay.methods._callbacks import lightning_callback, trainer_callback
 from assay.methods._checks import all_finite, check_fields, limits
+from assay.methods._data import checked, moved, split_batch
 from assay.methods._layers import Layer
-from assay.methods._models import evaluating
+from assay.methods._models import evaluating, output_of
 from assay.methods._precision import uncached_casts
+from assay.methods.trainer_callbacks import watch_lightning, watch_trainer
 
 from .cones import cosines_or_zero
 
@@ -123,11 +123,11 @@ class AlignmentTracker:
 
     def trainer_callback(self) -> Any:
         """A callback for Hugging Face's Trainer; its ``record`` has the report."""
-        return trainer_callback(self.begin)
+        return watch_trainer(self.begin)
 
     def lightning_callback(self) -> Any:
         """A callback for Lightning; its ``record`` has the report."""
-        return lightning_callback(self.begin)
+        return watch_lightning(self.begin)
 
 
 class AlignmentRecord:
@@ -142,7 +142,7 @@ class AlignmentRecord:
             raise ValueError(
                 f"rows of {settings.layer!r} have {dim} entries, directions {settings.directions.shape[1]}"
             )
-        self._inputs = None if settings.inputs is None else as_inputs(settings.inputs)
+        self._inputs = None if settings.inputs is None else checked(split_batch(settings.inputs)[0])
         self._recorded: list[int] = []
         self._cosines: list[Tensor] = []
         self._drift: list[Tensor] = []
@@ -202,11 +202,7 @@ class AlignmentRecord:
         hook = layer.module.register_forward_hook(keep)
         try:
             with torch.no_grad(), evaluating(layer.model), uncached_casts():
-                inputs = on(layer.device, self._inputs)
-                if isinstance(inputs, dict):
-                    layer.model(**inputs)
-                else:
-                    layer.model(inputs)
+                output_of(layer.model, moved(self._inputs, layer.device))
         finally:
             hook.remove()
         if not seen:

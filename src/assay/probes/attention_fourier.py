@@ -7,13 +7,15 @@ as a query, attend to token b? Its two-dimensional spectrum shows whether the he
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from assay.methods._checks import whole
+from assay.methods._checks import all_finite, whole
+from assay.methods._precision import full_precision
+
+from .score_spectrum import ScoreSpectrum, score_spectrum
 
 _LAYERS = (
     "model.layers",
@@ -68,62 +70,6 @@ _QUERIES, _KEYS = ("q_proj", "query", "wq", "query_proj"), ("k_proj", "key", "wk
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head")
 
 
-@dataclass(frozen=True)
-class ScoreSpectrum:
-    """Folded two-dimensional spectra of score tables (..., p, p), double-centred.
-
-    ``power`` (..., p//2, p//2) has key frequencies first and query frequencies second, both from 1. ``scores`` is the
-    centred table. ``flat`` is the share of one mode in a flat spectrum; an untrained head of small rank lies above
-    it, so compare with the same model at initialisation.
-    """
-
-    scores: Tensor
-    power: Tensor
-
-    @property
-    def flat(self) -> float:
-        return 1 / (self.power.shape[-1] * self.power.shape[-2])
-
-    def share(self, modes: int = 1) -> Tensor:
-        """The part of the power in the strongest ``modes`` modes: (...)."""
-        whole("modes", modes, 1, self.power.shape[-1] ** 2)
-        every = self.power.flatten(-2)
-        return every.topk(modes, dim=-1).values.sum(-1) / every.sum(-1)
-
-    def above_flat(self, modes: int = 1) -> Tensor:
-        return self.share(modes) / (modes * self.flat)
-
-    def peak(self) -> tuple[Tensor, Tensor]:
-        """The frequencies (key, query) of the strongest mode."""
-        best = self.power.flatten(-2).argmax(-1)
-        width = self.power.shape[-1]
-        return best // width + 1, best % width + 1
-
-
-def score_spectrum(scores: Tensor) -> ScoreSpectrum:
-    """Centre tables (..., p, p) along both axes, transform, and add up the modes (±j, ±l)."""
-    p = scores.shape[-1]
-    if scores.ndim < 2 or scores.shape[-2] != p or p < 3:
-        raise ValueError(f"scores are tables (..., p, p) of at least 3 tokens, not {tuple(scores.shape)}")
-    values = scores.detach().to(torch.promote_types(scores.dtype, torch.float32))
-    values = values - values.mean(-1, keepdim=True)
-    values = values - values.mean(-2, keepdim=True)
-    every = torch.fft.fft2(values).abs().square()[..., 1:, 1:]
-    half = p // 2
-    power = (every + every.flip(-1))[..., :half]
-    power = (power + power.flip(-2))[..., :half, :]
-    if p % 2 == 0:  # the frequency p/2 is its own mirror image
-        power[..., -1, :] /= 2
-        power[..., :, -1] /= 2
-    return ScoreSpectrum(values, power)
-
-
-def token_scores(embeddings: Tensor, query: Tensor, key: Tensor) -> Tensor:
-    """E W^K W^{Qᵀ} Eᵀ (..., p, p), keys along the rows, from what a head reads off the tokens (..., p, dim) and its
-    weights (..., head_dim, dim), as in ``nn.Linear``."""
-    return (embeddings @ key.mT) @ (embeddings @ query.mT).mT
-
-
 def attention_fourier(model: nn.Module, layer: int, head: int, token_ids: Sequence[int]) -> ScoreSpectrum:
     """The spectrum of one head's scores among ``token_ids``, cyclic tokens in order (the seven weekdays, say).
 
@@ -134,20 +80,34 @@ def attention_fourier(model: nn.Module, layer: int, head: int, token_ids: Sequen
     ELECTRA) are treated so, and so is what a pre-norm block reads. Biases, positions, segments and rotations are left
     out, and beyond the first layer the embeddings stand in for what earlier layers wrote.
     """
+    found = head_scores(model, token_ids, [layer])
+    whole("head", head, 0, found.shape[1] - 1)
+    return score_spectrum(found[0, head])
+
+
+@torch.no_grad()
+@full_precision()
+def head_scores(model: nn.Module, token_ids: Sequence[int], layers: Sequence[int] | None = None) -> Tensor:
+    """The score tables of every head in these layers (all when None): (layers, heads, p, p), keys along the rows."""
     ids = torch.as_tensor(list(token_ids))
     if ids.ndim != 1 or len(ids) < 3 or len(set(ids.tolist())) != len(ids):
         raise ValueError("token_ids must be at least 3 different tokens in the order of their cycle")
     table = _embedding(model)
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False) is True:
         raise ValueError(f"{type(model).__name__} has an encoder and a decoder, two stacks of layers; use token_scores")
-    layers = _first(model, _LAYERS, "list of layers")
-    block = layers[whole("layer", layer, 0, len(layers) - 1)]
-    attention = _first(block, _ATTENTION, "attention module")
-    with torch.no_grad():
-        embeddings = _apply(_find(model, _EMBEDDING_NORMS), table(ids.to(table.weight.device)))
-        reads = _normalised(model, block, _apply(_find(model, _WIDENINGS), embeddings))
-        queries, keys = _queries_and_keys(model, attention, reads, head)
-        return score_spectrum((keys @ queries.mT).float())
+    blocks = _first(model, _LAYERS, "list of layers")
+    embeddings = _apply(_find(model, _EMBEDDING_NORMS), table(ids.to(table.weight.device)))
+    wide = _apply(_find(model, _WIDENINGS), embeddings)
+    found = []
+    for layer in range(len(blocks)) if layers is None else layers:
+        block = blocks[whole("layer", layer, 0, len(blocks) - 1)]
+        attention = _first(block, _ATTENTION, "attention module")
+        reads = _normalised(model, block, wide)
+        sides = [_queries_and_keys(model, attention, reads, head) for head in range(_count(model, attention, _HEADS))]
+        found.append(torch.stack([(keys @ queries.mT).float() for queries, keys in sides]))
+    scores = torch.stack(found)
+    all_finite("the scores of heads", scores)
+    return scores
 
 
 def _queries_and_keys(model: nn.Module, attention: nn.Module, reads: Tensor, head: int) -> tuple[Tensor, Tensor]:

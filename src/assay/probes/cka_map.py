@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from assay._reports import Report, altair, lines, plain
+from assay.methods._data import batches_of, size_of
+from assay.methods._features import Pool
 from assay.methods._progress import progress
-from assay.methods._samples import Pool, size_of
 
-from ._reading import Representation, batches_of, blocks_of, features_over, layer_features
+from ._reading import Representation, blocks_of, features_over, layer_features
 from .cka import HsicTable, gram_of, hsic_table
 
 Side = nn.Module | Mapping[str, Representation]

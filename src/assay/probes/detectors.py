@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.methods._checks import number
+from assay.methods._data import as_classes
 
 
 def aligned_neurons(weights: Tensor, directions: Tensor, threshold: float | Tensor) -> Tensor:
@@ -43,9 +44,13 @@ def response_ratio(answers: Tensor, numerator: Sequence[int], denominator: Seque
 def group_errors(scores: Tensor, labels: Tensor, groups: Mapping[str, Tensor]) -> dict[str, float]:
     """The error on each group of samples, ties counted as errors: scores (n, classes), labels (n,), masks (n,).
 
-    For an easy/hard split, or any other that a person knows of."""
+    For an easy/hard split, or any other that a person knows of. A score of −∞ rules a class out; NaN is refused."""
+    scores, labels = torch.as_tensor(scores), torch.as_tensor(labels)
     if scores.ndim != 2 or labels.shape != scores.shape[:1]:
         raise ValueError(f"scores are (n, classes) with n labels, not {tuple(scores.shape)} and {tuple(labels.shape)}")
+    labels = as_classes(labels, len(scores)).to(scores.device)
+    if count := int((scores.isnan() | (scores == torch.inf)).sum()):
+        raise ValueError(f"scores must be finite or −∞, and {count} of their entries are not")
     own = scores.gather(1, labels.unsqueeze(1)).squeeze(1)
     others = scores.scatter(1, labels.unsqueeze(1), -torch.inf).amax(1)
     wrong = own <= others

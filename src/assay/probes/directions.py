@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from assay._extras import extra
+from assay._reports import Report, bars, chart
 from assay.methods._checks import all_finite, one_of, whole
 
 
@@ -37,14 +39,34 @@ def cosines(weights: Tensor, references: Tensor) -> Tensor:
     return (rows @ unit_rows(references.to(rows)).mT).clamp(-1.0, 1.0)
 
 
-@dataclass(frozen=True)
-class DirectionMap:
+@dataclass(frozen=True, repr=False)
+class DirectionMap(Report):
     """Directions drawn in the plane: near points are weights that point the same way."""
 
     points: Tensor  # (rows, 2)
     references: Tensor | None  # (refs, 2)
     explained: float  # share of the squared distances to the common centre that the plane shows
     stress: float  # root of sum (drawn - true distance)^2 / sum (true distance)^2, over all pairs
+
+    def headline(self) -> str:
+        return f"{len(self.points)} directions in a plane that shows {self.explained:.1%} of their distances' squares"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per direction, then one per reference."""
+        parts = {"weight": self.points, "reference": self.references}
+        return [
+            {"kind": kind, "row": place, "x": x, "y": y}
+            for kind, part in parts.items()
+            if part is not None
+            for place, (x, y) in enumerate(part.tolist())
+        ]
+
+    def figure(self) -> Any:
+        """The plane; references are crosses."""
+        drawn = chart(self.table()).mark_point(filled=True, size=45, opacity=0.7).encode(x="x:Q", y="y:Q")
+        shape = {"field": "kind", "type": "nominal", "scale": {"range": ["circle", "cross"]}, "title": None}
+        size = {"field": "kind", "type": "nominal", "scale": {"range": [45, 220]}, "legend": None}
+        return drawn.encode(color="kind:N", shape=shape, size=size).properties(width=320, height=320)
 
 
 def direction_map(weights: Tensor, references: Tensor | None = None, *, kind: str = "classical") -> DirectionMap:
@@ -110,8 +132,8 @@ def _describe(points: Tensor, unit: Tensor, rows: int, explained: float) -> Dire
     return DirectionMap(points[:rows], points[rows:] if len(points) > rows else None, explained, stress)
 
 
-@dataclass(frozen=True)
-class ClusterStatistics:
+@dataclass(frozen=True, repr=False)
+class ClusterStatistics(Report):
     """Clusters of weight directions, the largest first."""
 
     labels: Tensor  # (rows,) cluster of each row
@@ -121,6 +143,21 @@ class ClusterStatistics:
     centre_cosines: Tensor  # (clusters, clusters)
     within: float  # mean cosine over all pairs of rows that share a cluster
     silhouette: float  # in [-1, 1]; above a random start's value when clusters are real
+
+    def headline(self) -> str:
+        count, inside = len(self.sizes), self.within
+        return f"{count} clusters of directions, silhouette {self.silhouette:.3f}, cosine within {inside:.3f}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per cluster."""
+        return [
+            {"cluster": place, "size": size, "to_centre": cosine}
+            for place, (size, cosine) in enumerate(zip(self.sizes.tolist(), self.to_centre.tolist(), strict=True))
+        ]
+
+    def figure(self) -> Any:
+        """The sizes of the clusters."""
+        return bars([{**row, "cluster": str(row["cluster"])} for row in self.table()], "cluster", "size", size="rows")
 
 
 def cluster_statistics(weights: Tensor, clusters: int = 2, *, seed: int) -> ClusterStatistics:

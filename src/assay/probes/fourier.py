@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from assay._reports import Report, chart
 from assay.methods._checks import one_of, whole
 
 
-@dataclass(frozen=True)
-class FourierSpectrum:
+@dataclass(frozen=True, repr=False)
+class FourierSpectrum(Report):
     """Spectra of real vectors over cyclic tokens; ``...`` stands for the axes of the weight besides the tokens'.
 
     ``power`` (..., frequencies) belongs to ``frequencies`` (frequencies,). ``share`` (...) is the largest power over
@@ -38,6 +39,23 @@ class FourierSpectrum:
     def normalised(self) -> Tensor:
         """Power divided by its sum: (..., frequencies)."""
         return _ratio(self.power, self.power.sum(-1, keepdim=True))
+
+    def headline(self) -> str:
+        strongest = float(self.share.nanmean())
+        return f"{self.share.numel()} vectors, whose strongest frequency has {strongest:.1%} of the power in the mean"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per frequency: its mean share of the power, and how many vectors have their peak there."""
+        flat = self.normalised.reshape(-1, self.power.shape[-1]).nanmean(0).tolist()
+        peaks = self.peak.flatten().tolist()
+        rows = zip(self.frequencies.tolist(), flat, strict=True)
+        return [{"frequency": f, "share": share, "peaks": peaks.count(f)} for f, share in rows]
+
+    def figure(self) -> Any:
+        """The mean share of the power by frequency, beside a flat spectrum."""
+        drawn = chart(self.table()).mark_bar().encode(x="frequency:O", y="share:Q").properties(width=380, height=200)
+        flat = chart([{"share": 1 / len(self.frequencies)}]).mark_rule(strokeDash=[4, 4]).encode(y="share:Q")
+        return drawn + flat
 
 
 def fourier_probe(
@@ -91,14 +109,25 @@ def decode_inputs(flat: Tensor, p: int, k: int) -> Tensor:
     return flat.unsqueeze(-1) // places % p
 
 
-@dataclass(frozen=True)
-class LogitSpectrum:
+@dataclass(frozen=True, repr=False)
+class LogitSpectrum(Report):
     """How much of a function of k cyclic inputs is modular addition. ``by_frequency`` (p//2,) has the share of the
     power on the modes (j, ..., j, −j) for the folded frequencies j = 1, 2, ...; ``share`` is their sum."""
 
     share: float
     by_frequency: Tensor
     sampled: bool
+
+    def headline(self) -> str:
+        return f"{self.share:.1%} of the logits' power is modular addition{' (estimated)' if self.sampled else ''}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per folded frequency."""
+        return [{"frequency": j, "share": share} for j, share in enumerate(self.by_frequency.tolist(), 1)]
+
+    def figure(self) -> Any:
+        """The share of each frequency."""
+        return chart(self.table()).mark_bar().encode(x="frequency:O", y="share:Q").properties(width=380, height=200)
 
 
 def logit_fourier(

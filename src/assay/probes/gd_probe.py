@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay._reports import Report, curves
 from assay.methods._checks import all_finite
 
 
-@dataclass(frozen=True)
-class GradientDescentFit:
+@dataclass(frozen=True, repr=False)
+class GradientDescentFit(Report):
     """How close each layer is to a gradient step.
 
     ``steps`` (layers, ...) is the best step size of each layer on each prompt and ``residuals`` the share of the
@@ -29,6 +31,28 @@ class GradientDescentFit:
     residuals: Tensor
     shared_steps: Tensor
     shared_residuals: Tensor
+
+    def headline(self) -> str:
+        share = 1 - float(self.shared_residuals.nanmean())
+        return f"one step size per layer explains {share:.1%} of the layers' movements"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per layer."""
+        each = self.residuals.flatten(1).nanmean(1) if self.residuals.ndim > 1 else self.residuals
+        rows = zip(self.shared_steps.tolist(), self.shared_residuals.tolist(), each.tolist(), strict=True)
+        return [
+            {"layer": layer, "step": step, "shared_residual": shared, "residual": own}
+            for layer, (step, shared, own) in enumerate(rows)
+        ]
+
+    def figure(self) -> Any:
+        """The share of each layer's movement that is no gradient step."""
+        rows = [
+            {"layer": row["layer"], "residual": row[name], "fit": fit}
+            for row in self.table()
+            for name, fit in (("residual", "a step size per prompt"), ("shared_residual", "one for all prompts"))
+        ]
+        return curves(rows, "layer", "residual", "fit", residual="share not along the gradient")
 
 
 def gd_probe(query_rows: Tensor, inputs: Tensor, targets: Tensor, alpha: float | Tensor = 1.0) -> GradientDescentFit:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,11 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods._checks import check_fields, limits
+from assay._reports import Report, chart
+from assay.methods._checks import all_finite, check_fields, limits
+from assay.methods.trainer_callbacks import watch_lightning, watch_trainer
+
+from .intervals import mean_interval
 
 
-@dataclass(frozen=True)
-class ChunkCosines:
+@dataclass(frozen=True, repr=False)
+class ChunkCosines(Report):
     """Agreement of chunk means, row by row; a row whose gradient vanished in a chunk has NaN there."""
 
     pairwise: Tensor  # (rows, chunks, chunks)
@@ -49,11 +53,98 @@ class ChunkCosines:
         pairs = {f"v{i + 1},v{j + 1}": float(self.pairwise[:, i, j].nanmean()) for i in chunks for j in chunks if i < j}
         return means | pairs
 
+    def headline(self) -> str:
+        found = mean_interval(self._agreement().tolist())
+        return f"mean cosine between chunks {found} over rows; two unrelated directions have {self.null_pairwise:.3f}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per output row: its mean cosine between chunks, NaN where it is silent."""
+        return [{"row": row, "cosine": value} for row, value in enumerate(self._agreement(silent=True).tolist())]
+
+    def figure(self) -> Any:
+        """How many rows agree how well; the dashed lines are ± the size of a chance cosine."""
+        return _histogram([{**row, "parameter": ""} for row in self.table()], self.null_pairwise)
+
+    def _agreement(self, silent: bool = False) -> Tensor:
+        """The mean cosine over pairs of chunks, by row."""
+        chunks = self.pairwise.shape[1]
+        upper = torch.triu(torch.ones(chunks, chunks, dtype=torch.bool, device=self.pairwise.device), 1)
+        found: Tensor = self.pairwise[:, upper].mean(1)
+        return found if silent else found[~found.isnan()]
+
+
+@dataclass(frozen=True, repr=False)
+class ConsistencyReport(Report, Mapping[str, ChunkCosines]):
+    """The agreement of every watched parameter, by name; ``left_out`` steps had gradients that were not finite."""
+
+    parameters: Mapping[str, ChunkCosines]
+    left_out: int = 0
+
+    def __getitem__(self, name: str) -> ChunkCosines:
+        return self.parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parameters)
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    def headline(self) -> str:
+        lost = f"; {self.left_out} steps with gradients that are not finite are left out" if self.left_out else ""
+        return f"agreement of early gradients in {len(self)} parameters{lost}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per parameter: the mean cosine between chunks with its interval over rows, the size of a chance cosine,
+        and whether the interval lies above it."""
+        rows = []
+        for name, found in self.parameters.items():
+            at = mean_interval(found._agreement().tolist())
+            rows.append(
+                {
+                    "parameter": name,
+                    "rows": len(found.pairwise),
+                    "silent": found.silent_rows,
+                    "cosine": at.estimate,
+                    "low": at.low,
+                    "high": at.high,
+                    "chance": found.null_pairwise,
+                    "agrees": {"above": "yes", "below": "no"}.get(at.compared(found.null_pairwise), "undecided"),
+                }
+            )
+        return rows
+
+    def figure(self) -> Any:
+        """For every parameter, how many rows agree how well."""
+        rows = [{**row, "parameter": name} for name, found in self.items() for row in found.table()]
+        chance = max(found.null_pairwise for found in self.values())
+        return _histogram(rows, chance)
+
+
+def _histogram(rows: Sequence[Mapping[str, Any]], chance: float) -> Any:
+    known = [row for row in rows if row["cosine"] == row["cosine"]]
+    drawn = (
+        chart(known)
+        .mark_area(opacity=0.6, interpolate="step")
+        .encode(
+            x={
+                "field": "cosine",
+                "type": "quantitative",
+                "bin": {"step": 0.1, "extent": [-1, 1]},
+                "title": "mean cosine",
+            },
+            y={"aggregate": "count", "type": "quantitative", "stack": None, "title": "rows"},
+            color={"field": "parameter", "type": "nominal", "title": None},
+        )
+    )
+    marks = chart([{"cosine": chance}, {"cosine": -chance}]).mark_rule(strokeDash=[4, 4]).encode(x="cosine:Q")
+    return (drawn + marks).properties(width=380, height=220)
+
 
 def chunk_cosines(chunk_means: Tensor) -> ChunkCosines:
     """Cosines among the chunk means (chunks, rows, dim) of every row, and to their grand mean."""
     if chunk_means.ndim != 3 or len(chunk_means) < 2:
         raise ValueError(f"chunk means must have shape (chunks >= 2, rows, dim), not {tuple(chunk_means.shape)}")
+    all_finite("chunk means", chunk_means)
     rows = _unit_or_nan(chunk_means.transpose(0, 1).double())
     grand = _unit_or_nan(chunk_means.double().mean(dim=0))
     pairwise = (rows @ rows.mT).clamp(-1, 1)
@@ -90,18 +181,27 @@ class GradientConsistency:
         With ``optimizer``, each of its steps ends a step here. Without it, call ``record.step()`` once per optimiser
         step, after the last ``backward`` and before the next step's first.
         """
-        record = GradientRecord(self, _resolve(model, self.parameters))
-        hooks: list[Any] = []
+        record = self.begin(model)
+        # After the step, since an optimiser with a closure computes its gradients inside.
+        hook = None if optimizer is None else optimizer.register_step_post_hook(lambda *_: record.step())
         try:
-            for name, parameter in record.watched.items():
-                hooks.append(parameter.register_post_accumulate_grad_hook(record.hook(name)))  # type: ignore[no-untyped-call]
-            if optimizer is not None:
-                # After the step, since an optimiser with a closure computes its gradients inside.
-                hooks.append(optimizer.register_step_post_hook(lambda *_: record.step()))
             yield record
         finally:
-            for hook in hooks:
+            record.remove()
+            if hook is not None:
                 hook.remove()
+
+    def begin(self, model: nn.Module) -> GradientRecord:
+        """Put hooks on the parameters; ``remove()`` of the record takes them off."""
+        return GradientRecord(self, _resolve(model, self.parameters))
+
+    def trainer_callback(self) -> Any:
+        """A callback for Hugging Face's Trainer; its ``record`` has the report."""
+        return watch_trainer(self.begin)
+
+    def lightning_callback(self) -> Any:
+        """A callback for Lightning; its ``record`` has the report."""
+        return watch_lightning(self.begin)
 
 
 class GradientRecord:
@@ -110,9 +210,20 @@ class GradientRecord:
     def __init__(self, settings: GradientConsistency, watched: dict[str, nn.Parameter]) -> None:
         self.watched = watched
         self.steps = 0
+        self.left_out = 0  # steps whose gradients were not finite
         self._settings = settings
         self._latest: dict[str, Tensor] = {}
         self._sums: list[dict[str, Tensor]] = [{} for _ in range(settings.chunks)]
+        self._hooks: list[Any] = [
+            parameter.register_post_accumulate_grad_hook(self.hook(name))  # type: ignore[no-untyped-call]
+            for name, parameter in watched.items()
+        ]
+
+    def remove(self) -> None:
+        """Take the hooks off; what was seen stays."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
 
     @property
     def complete(self) -> bool:
@@ -130,23 +241,30 @@ class GradientRecord:
         return copy_gradient
 
     def step(self) -> None:
-        """End an optimiser step; after the last one that was asked for, this does nothing."""
+        """End an optimiser step; after the last one that was asked for, this does nothing. A step with a gradient that
+        is not finite (one that a gradient scaler skips, say) is left out and counted."""
         if self.complete:
             return
         if not self._latest:
             raise RuntimeError("no gradient of a watched parameter arrived since the last step: step after backward")
+        if not all(bool(gradient.isfinite().all()) for gradient in self._latest.values()):
+            self._latest.clear()
+            self.left_out += 1
+            return
         sums = self._sums[self.steps // self._settings.steps_per_chunk]
         for name, gradient in self._latest.items():
             sums[name] = sums[name].add_(gradient) if name in sums else gradient
         self._latest.clear()
         self.steps += 1
 
-    def report(self) -> dict[str, ChunkCosines]:
+    def report(self) -> ConsistencyReport:
         """The agreement of every watched parameter, by name."""
         if not self.complete:
             wanted = self._settings.chunks * self._settings.steps_per_chunk
-            raise RuntimeError(f"only {self.steps} of {wanted} steps are recorded; train on, or ask for fewer")
-        return {name: chunk_cosines(self._chunk_means(name)) for name in self.watched}
+            lost = f" ({self.left_out} more had gradients that are not finite)" if self.left_out else ""
+            raise RuntimeError(f"only {self.steps} of {wanted} steps are recorded{lost}; train on, or ask for fewer")
+        found = {name: chunk_cosines(self._chunk_means(name)) for name in self.watched}
+        return ConsistencyReport(found, self.left_out)
 
     def _chunk_means(self, name: str) -> Tensor:
         """(chunks, rows, dim); the gradient of a parameter that took no part in a chunk is zero."""

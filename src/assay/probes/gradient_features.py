@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from assay._reports import NOT_SAVED, Report, altair
-from assay.methods._batches import Labelled
 from assay.methods._checks import number, whole
+from assay.methods._data import Labelled
 from assay.methods._layers import Layer
 
 from .cones import check_width, cone_cover

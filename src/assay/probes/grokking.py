@@ -6,12 +6,14 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from assay._reports import Report, bars
 from assay.methods._checks import number
 
 
-@dataclass(frozen=True)
-class GrokkingDelay:
+@dataclass(frozen=True, repr=False)
+class GrokkingDelay(Report):
     """The first steps at which training and validation accuracy reached the threshold.
 
     A curve that never does is ``censored``: its step is the last one that was looked at, so that a censored
@@ -39,6 +41,23 @@ class GrokkingDelay:
     def at_least(self) -> bool:
         """Whether gap and ratio are lower bounds."""
         return self.validation_censored and not self.train_censored
+
+    def headline(self) -> str:
+        if self.train_censored:
+            return f"training accuracy never reached {self.threshold:g}"
+        more = "at least " if self.at_least else ""
+        return f"validation accuracy reached {self.threshold:g} {more}{self.gap:g} steps after training accuracy"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row for training and one for validation."""
+        return [
+            {"curve": "training", "step": self.train_step, "reached": not self.train_censored},
+            {"curve": "validation", "step": self.validation_step, "reached": not self.validation_censored},
+        ]
+
+    def figure(self) -> Any:
+        """When each of the two reached the threshold."""
+        return bars(self.table(), "curve", "step", step=f"first step at {self.threshold:g}")
 
 
 def grokking_delay(history: Iterable[Sequence[float]], threshold: float = 0.99) -> GrokkingDelay:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
+from assay._reports import Report, chart
 from assay.methods._checks import all_finite
 
+from .heads import fit_head
 
-@dataclass(frozen=True)
-class HeadTail:
+
+@dataclass(frozen=True, repr=False)
+class HeadTail(Report):
     """Accuracies in [0, 1]; ``gap`` is the mean accuracy of the head classes minus that of the tail classes (Δ₂₀)."""
 
     accuracy: float
@@ -28,6 +31,22 @@ class HeadTail:
     @property
     def gap(self) -> float:
         return float(self.per_class[list(self.head)].mean() - self.per_class[list(self.tail)].mean())
+
+    def headline(self) -> str:
+        return f"accuracy {self.accuracy:.3f}; the head's classes are {self.gap:+.3f} ahead of the tail's"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per class."""
+        part = {**dict.fromkeys(self.tail, "tail"), **dict.fromkeys(self.head, "head")}
+        return [
+            {"class": place, "accuracy": value, "part": part.get(place, "middle")}
+            for place, value in enumerate(self.per_class.tolist())
+        ]
+
+    def figure(self) -> Any:
+        """Accuracy by class, head and tail coloured."""
+        base = chart(self.table()).mark_bar()
+        return base.encode(x="class:O", y="accuracy:Q", color="part:N").properties(height=220)
 
 
 def head_and_tail(counts: Sequence[int], share: float = 0.2) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -69,37 +88,7 @@ def head_tail_probe(
     with ``decay``/2 · ‖weights‖² is convex and is fitted by L-BFGS from zero, so that the result has no seed.
     ``counts`` are the classes' pretraining frequencies.
     """
-    features, test_features = features.detach().float(), test_features.detach().float()
-    all_finite("the training features", features)
-    all_finite("the test features", test_features)
-    # What follows takes gradients, also when it is called, or its labels were made, in inference mode.
-    with torch.inference_mode(False), torch.enable_grad():
-        x, test_x = _standardised(features, test_features)
-        weights, bias = _fitted(x, labels.clone(), len(counts), decay, iterations)
-        predictions = (test_x @ weights.mT + bias).argmax(1)
-    return score_head_tail(predictions, test_labels, counts, share=share)
-
-
-def _standardised(features: Tensor, test_features: Tensor) -> tuple[Tensor, Tensor]:
-    """Both by mean and spread of the first. A feature is constant when its own values differ by no more than rounding:
-    another one of large values must not decide that."""
-    mean, scale = features.mean(0), features.std(0)
-    rounding = 4 * torch.finfo(features.dtype).eps * features.abs().amax(0)
-    scale = torch.where(scale > rounding, scale, torch.inf)  # a constant feature says nothing
-    return (features - mean) / scale, (test_features - mean) / scale
-
-
-def _fitted(x: Tensor, labels: Tensor, classes: int, decay: float, iterations: int) -> tuple[Tensor, Tensor]:
-    """Weights (classes, dim) and bias (classes,) of the regression."""
-    weights = torch.zeros(classes, x.shape[1], device=x.device, requires_grad=True)
-    bias = torch.zeros(classes, device=x.device, requires_grad=True)
-    optimizer = torch.optim.LBFGS([weights, bias], max_iter=iterations, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        loss = cross_entropy(x @ weights.mT + bias, labels) + decay / 2 * weights.square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss
-
-    optimizer.step(closure)  # type: ignore[no-untyped-call]
-    return weights.detach(), bias.detach()
+    all_finite("the training features", torch.as_tensor(features))
+    all_finite("the test features", torch.as_tensor(test_features))
+    head = fit_head(features, labels, scaling="standardized", penalty=decay / 2, steps=iterations)
+    return score_head_tail(head.predict(test_features), test_labels, counts, share=share)

@@ -16,13 +16,14 @@ from torch import Tensor
 
 from assay._reports import Report, altair, plain
 from assay.methods._checks import whole
+from assay.methods._data import labelled
+from assay.methods._features import Pool
 from assay.methods._progress import progress
-from assay.methods._samples import Pool
 from assay.training.seeds import stream
 
-from ._reading import Representation, features_over, labelled
+from ._reading import Representation, features_over
+from .heads import ridge_head
 from .intervals import Interval, mean_interval
-from .ridge import ridge_head
 
 Head = Callable[[Tensor, Tensor], Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.methods._batches import Labelled, rows_of
 from assay.methods._checks import all_finite
-from assay.methods._layers import Layer, answer, trainable
-from assay.methods._models import evaluating
+from assay.methods._data import Labelled, rows_of
+from assay.methods._layers import Layer, trainable
+from assay.methods._models import answer, evaluating
 from assay.methods._precision import uncached_casts
 from assay.training.seeds import stream
 

@@ -9,96 +9,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, multi_margin_loss
 
-from assay.methods._checks import all_finite, number, one_of, whole
+from assay._reports import RowReport, altair, chart, plain
+from assay.methods._checks import all_finite, check_fields, limits
+from assay.methods._data import labelled, moved, rows_of, size_of
+from assay.methods._features import Pool, watching
+from assay.methods._models import device_of, module_named, output_of
+from assay.methods._precision import uncached_casts
+from assay.methods._progress import progress
+from assay.methods.trainer_callbacks import watch_lightning, watch_trainer
 
-LOSSES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {"logistic": cross_entropy, "hinge": multi_margin_loss}
-SCALINGS = ("raw", "rescaled", "standardized")
-
-
-@dataclass(frozen=True)
-class LinearHead:
-    """``scores = ((features - shift) / scale) @ weight.T + bias``, in float64."""
-
-    weight: Tensor  # (classes, dim)
-    bias: Tensor  # (classes,)
-    shift: Tensor  # (dim,)
-    scale: Tensor  # (dim,)
-    classes: Tensor  # (classes,) labels, ascending
-
-    def scores(self, features: Tensor) -> Tensor:
-        """(n, dim) -> (n, classes)."""
-        return ((features.detach().double() - self.shift) / self.scale) @ self.weight.T + self.bias
-
-    def predict(self, features: Tensor) -> Tensor:
-        return self.classes[self.scores(features).argmax(dim=1)]
-
-
-def fit_head(
-    features: Tensor,
-    labels: Tensor,
-    *,
-    scaling: str = "standardized",
-    loss: str = "logistic",
-    learning_rate: float = 0.1,
-    steps: int = 300,
-    penalty: float = 0.0,
-) -> LinearHead:
-    """Train a linear head on features (n, dim) by full-batch Adam from zero, with a rate that falls linearly to zero.
-
-    Nothing is random. ``penalty`` multiplies the squared norm of the weights; the bias is free.
-    """
-    _check(features, labels, scaling, loss)
-    number("learning_rate", learning_rate, above=0)
-    whole("steps", steps, 1)
-    number("penalty", penalty, least=0)
-    classes, targets = torch.unique(labels, return_inverse=True)
-    shift, scale = scaling_of(features, scaling)
-    inputs = (features.detach().double() - shift) / scale
-    weight = inputs.new_zeros(len(classes), inputs.shape[1], requires_grad=True)
-    bias = inputs.new_zeros(len(classes), requires_grad=True)
-    optimizer = torch.optim.Adam([weight, bias], lr=learning_rate)
-    with torch.enable_grad():
-        for step in range(steps):
-            optimizer.param_groups[0]["lr"] = learning_rate * (1 - step / steps)
-            optimizer.zero_grad()
-            objective = LOSSES[loss](inputs @ weight.T + bias, targets) + penalty * weight.square().sum()
-            objective.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-    return LinearHead(weight.detach(), bias.detach(), shift, scale, classes)
-
-
-def _check(features: Tensor, labels: Tensor, scaling: str, loss: str) -> None:
-    if features.ndim != 2 or labels.shape != features.shape[:1]:
-        raise ValueError(
-            f"a head needs features (n, dim) and n labels, not {tuple(features.shape)} and {tuple(labels.shape)}"
-        )
-    all_finite("features", features)
-    if len(torch.unique(labels)) < 2:
-        raise ValueError("a head needs samples of at least two classes")
-    one_of("scaling", scaling, SCALINGS)
-    one_of("loss", loss, LOSSES)
-
-
-def scaling_of(features: Tensor, scaling: str) -> tuple[Tensor, Tensor]:
-    """Shift and scale (dim,) that a scaling takes from the training features."""
-    values = features.detach().double()
-    centre, spread = values.mean(dim=0), values.std(dim=0, correction=0)
-    if scaling == "raw":
-        return torch.zeros_like(centre), torch.ones_like(centre)
-    # Spread at the level of the features' own rounding is not signal; dividing by it would blow noise up.
-    noise = 4 * torch.finfo(features.dtype if features.is_floating_point() else torch.float32).eps
-    spread = spread.where(spread > noise * values.abs().amax(dim=0), 0.0)
-    if scaling == "rescaled":
-        common = spread.square().mean().sqrt()
-        return centre, torch.ones_like(centre) * (common if common > 0 else 1.0)
-    return centre, spread.where(spread > 0, 1.0)
+from ._reading import Representation, features_over
+from .heads import SCALINGS, fit_head
 
 
 @dataclass(frozen=True)
@@ -113,64 +40,140 @@ class HeadScore:
     majority: float  # accuracy of the best constant answer on the test labels
 
 
+@dataclass(frozen=True, repr=False)
+class RepresentationReport(RowReport):
+    """Scores by snapshot and scaling."""
+
+    def headline(self) -> str:
+        if not self.rows:
+            return "no snapshot was probed"
+        best = max(self.rows, key=lambda row: row.accuracy)
+        return (
+            f"best accuracy {best.accuracy:.3f} (snapshot {best.snapshot}, {best.scaling}); the best constant answer "
+            f"has {best.majority:.3f}"
+        )
+
+    def figure(self) -> Any:
+        """Accuracy over the snapshots, one line per scaling; on a logarithmic axis where snapshots are steps."""
+        alt = altair("the figure of a probe")
+        names = list(dict.fromkeys(row.snapshot for row in self.rows))
+        steps = all(isinstance(name, int) and name >= 0 for name in names)
+        axis = alt.X("snapshot:Q", scale=alt.Scale(type="symlog"), title="step", axis=alt.Axis(values=names))
+        axis = axis if steps else alt.X("snapshot:N", sort=[str(name) for name in names], title="snapshot")
+        rows = [row if steps else {**row, "snapshot": str(row["snapshot"])} for row in plain(self.table())]
+        y = alt.Y("accuracy:Q", title="test accuracy", scale=alt.Scale(zero=False))
+        lines = chart(rows).mark_line(point=True).encode(x=axis, y=y, color=alt.Color("scaling:N", sort=list(SCALINGS)))
+        floor = chart([{"accuracy": self.rows[0].majority}]).mark_rule(strokeDash=[4, 4]).encode(y="accuracy:Q")
+        return (lines + floor).properties(width=380, height=240)
+
+
 def representation_probe(
-    snapshots: Mapping[Any, Callable[[Tensor], Tensor]],
-    train: tuple[Tensor, Tensor],
-    test: tuple[Tensor, Tensor],
+    snapshots: Mapping[Any, Representation],
+    train: Any,
+    test: Any,
     *,
     scalings: Sequence[str] = SCALINGS,
+    pool: Pool = "flatten",
+    batch_size: int = 1024,
+    show: bool | None = None,
     **head: Any,
-) -> list[HeadScore]:
-    """Score heads on every snapshot: a function from inputs (n, ...) to features, such as ``snapshot`` returns.
+) -> RepresentationReport:
+    """Score heads on every snapshot: a model, a function from inputs (n, ...) to features such as ``snapshot`` returns.
 
-    ``train`` and ``test`` are (inputs, labels); ``head`` goes to ``fit_head``.
+    ``train`` and ``test`` are (inputs, labels), mappings with labels, or data loaders of either; ``head`` goes to
+    ``fit_head``. Features with more axes are flattened; ``pool="mean"`` averages over tokens (where the attention mask
+    is one) or positions, ``first`` takes the first token.
     """
+    (seen, labels), (unseen, wanted) = (
+        labelled(part, batch_size, name) for part, name in ((train, "train"), (test, "test"))
+    )
     scores = []
-    for name, features_of in snapshots.items():
-        with torch.no_grad():
-            seen, unseen = features_of(train[0]).flatten(1), features_of(test[0]).flatten(1)
+    for name, given in progress(list(snapshots.items()), "snapshot", show):
+        with uncached_casts():
+            known, new = (features_over(given, part, pool).flatten(1) for part in (seen, unseen))
         for scaling in scalings:
-            fitted = fit_head(seen, train[1], scaling=scaling, **head)
-            right = fitted.predict(unseen) == test[1]
-            classes, counts = torch.unique(test[1], return_counts=True)
-            balanced = torch.stack([right[test[1] == c].double().mean() for c in classes]).mean()
-            train_accuracy = (fitted.predict(seen) == train[1]).double().mean()
+            fitted = fit_head(known, labels, scaling=scaling, **head)
+            right = fitted.predict(new) == wanted
+            classes, counts = torch.unique(wanted, return_counts=True)
+            balanced = torch.stack([right[wanted == c].double().mean() for c in classes]).mean()
+            train_accuracy = (fitted.predict(known) == labels).double().mean()
             majority = counts.max().double() / len(right)
             numbers = (train_accuracy, right.double().mean(), balanced, majority)
             scores.append(HeadScore(name, scaling, *(float(number) for number in numbers)))
-    return scores
+    return RepresentationReport(tuple(scores))
 
 
-def snapshot(model: nn.Module, layer: str | None = None, *, batch_size: int = 1024) -> Callable[[Tensor], Tensor]:
+def snapshot(model: nn.Module, layer: str | None = None, *, batch_size: int = 1024) -> Callable[[Any], Tensor]:
     """A frozen copy of the model as it is now: a function from inputs to the output of ``layer`` (or the model's).
 
-    The copy is in evaluation mode; training the original afterwards does not change it. Where a layer returns a tuple
-    (a transformer block), its first entry counts, and of a Hugging Face output its last hidden state; where it runs
-    several times, the last run counts.
+    The copy is in evaluation mode; training the original afterwards does not change it. Inputs are a tensor or a
+    mapping. Where a layer returns a tuple (a transformer block), its first entry counts, and of a Hugging Face output
+    its last hidden state; where it runs several times, the last run counts.
     """
     frozen = copy.deepcopy(model).eval().requires_grad_(False)
-    modules = dict(frozen.named_modules(remove_duplicate=False))
-    if layer is not None and layer not in modules:
-        raise ValueError(f"the model has no layer {layer!r}; it has {', '.join(name for name in modules if name)}")
-    seen: list[Tensor] = []
+    module_named(frozen, layer or "")
 
-    def keep(module: nn.Module, inputs: Any, output: Any) -> None:
-        value = output[0] if isinstance(output, tuple) else getattr(output, "last_hidden_state", output)
-        # A copy: the next layer may be an activation that works in place.
-        seen[:] = [value.clone()]
-
-    modules[layer or ""].register_forward_hook(keep)
-
-    def features(inputs: Tensor) -> Tensor:
+    def features(inputs: Any) -> Tensor:
         parts = []
-        with torch.no_grad():
-            for part in torch.split(inputs, batch_size):
-                seen.clear()
-                frozen(part)
-                if not seen:
+        with torch.no_grad(), watching(frozen, [layer or ""]) as seen:
+            for start in range(0, size_of(inputs), batch_size):
+                seen[layer or ""].clear()
+                output_of(frozen, moved(rows_of(inputs, slice(start, start + batch_size)), device_of(frozen)))
+                if not seen[layer or ""]:
                     raise ValueError(f"the model never ran its layer {layer!r} on these inputs")
-                parts.append(seen[-1])
-        seen.clear()
+                value = seen[layer or ""][-1]
+                parts.append(value[0] if isinstance(value, tuple) else getattr(value, "last_hidden_state", value))
         return torch.cat(parts)
 
     return features
+
+
+@dataclass(frozen=True)
+class RepresentationTracker:
+    """Take a snapshot of ``layer`` (the model's own output when None) before training and after each of ``steps``; the
+    record's ``report(train, test)`` probes them. Every snapshot is a copy of the model, kept on the CPU."""
+
+    layer: str | None = None
+    steps: tuple[int, ...] = field(default=(0, 1, 10, 100, 1000))
+    batch_size: int = field(default=1024, metadata=limits(least=1))
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def begin(self, model: nn.Module) -> RepresentationRecord:
+        """Start watching; call ``step()`` of the record after every step of the optimiser."""
+        return RepresentationRecord(self, model)
+
+    def trainer_callback(self) -> Any:
+        """A callback for Hugging Face's Trainer; its ``record`` has the report."""
+        return watch_trainer(self.begin)
+
+    def lightning_callback(self) -> Any:
+        """A callback for Lightning; its ``record`` has the report."""
+        return watch_lightning(self.begin)
+
+
+class RepresentationRecord:
+    """Snapshots taken so far, by step."""
+
+    def __init__(self, settings: RepresentationTracker, model: nn.Module) -> None:
+        self.steps = 0
+        self.snapshots: dict[int, Callable[[Any], Tensor]] = {}
+        self._settings, self._model = settings, model
+        self._look()
+
+    def step(self) -> None:
+        """End a step of the optimiser."""
+        self.steps += 1
+        self._look()
+
+    def report(self, train: Any, test: Any, **options: Any) -> RepresentationReport:
+        """``representation_probe`` on the snapshots."""
+        return representation_probe(self.snapshots, train, test, **options)
+
+    def _look(self) -> None:
+        if self.steps in self._settings.steps:
+            for name, weight in self._model.named_parameters():
+                all_finite(f"the weights {name!r} at step {self.steps}", weight.detach())
+            kept = copy.deepcopy(getattr(self._model, "_orig_mod", self._model)).cpu()
+            self.snapshots[self.steps] = snapshot(kept, self._settings.layer, batch_size=self._settings.batch_size)

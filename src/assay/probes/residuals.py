@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from assay.methods._batches import Labelled
 from assay.methods._checks import all_finite, whole
+from assay.methods._data import Labelled
 
 _UNEVEN = 0.2  # of the residuals' size: where their mean is longer, the mean input shows in every gradient
 

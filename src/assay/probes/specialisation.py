@@ -9,10 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay._reports import Report, chart, plain
 from assay.methods._checks import all_finite, number
 
 
@@ -74,8 +76,8 @@ class FeatureRow:
     norm: float  # mean norm of the neurons whose strongest feature this is; NaN without any
 
 
-@dataclass(frozen=True)
-class Specialisation:
+@dataclass(frozen=True, repr=False)
+class Specialisation(Report):
     """``cosines`` (neurons, features) for a heat map, the kinds of neurons, a line per feature, and per group the share
     of the ``pruned`` neurons, those that pruning at ``alpha`` would hide, beside the share of all neurons that are of
     that group. Where α · neurons rounds to 0 nothing is pruned, and the pruned shares are NaN.
@@ -102,7 +104,22 @@ class Specialisation:
             raise ValueError(f"pruning at {self.alpha:g} hits {whom}, so it favours no group")
         return self.pruned_share[group] > self.neuron_share[group]
 
-    def __str__(self) -> str:
+    def table(self) -> list[dict[str, Any]]:
+        """A row per feature."""
+        return [plain(row) for row in self.rows]
+
+    def figure(self) -> Any:
+        """|cos| of the neurons, strongest feature first, with every feature."""
+        order = (self.cosines.argmax(1) - 0.5 * self.cosines.amax(1)).argsort().tolist()[:200]
+        cells = [
+            {"neuron": place, "feature": feature, "cosine": float(self.cosines[neuron, feature])}
+            for place, neuron in enumerate(order)
+            for feature in range(self.cosines.shape[1])
+        ]
+        drawn = chart(cells).mark_rect().encode(x="neuron:O", y="feature:O", color="cosine:Q")
+        return drawn.encode(x={"field": "neuron", "type": "ordinal", "axis": None}).properties(width=420)
+
+    def __repr__(self) -> str:
         lines = [f"{'feature':>8}{'group':>12}{'frequency':>11}{'aligned':>9}{'best':>7}{'lucky':>7}{'norm':>9}"]
         for row in self.rows:
             frequency = "" if row.frequency is None else f"{row.frequency:.4g}"

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from assay.methods._models import evaluating, logits_in
+from assay.methods._models import answer, evaluating, unknown
 
 from .sources import Source
 
 HEADS = ("classifier", "score", "fc", "head")
-
-
-def logits_of(model: nn.Module, inputs: Any) -> Tensor:
-    """Logits of tensor inputs, or of a mapping such as a tokenizer makes; records with ``logits`` are unpacked."""
-    return logits_in(model(**inputs) if isinstance(inputs, Mapping) else model(inputs))
 
 
 def head_name(model: nn.Module, head: str | None = None, source: Source | None = None) -> str:
@@ -26,7 +20,7 @@ def head_name(model: nn.Module, head: str | None = None, source: Source | None =
     names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
     if head is not None:
         if head not in names:
-            raise ValueError(f"the model has no linear layer {head!r}; it has {', '.join(names)}")
+            raise unknown("linear layer", head, names)
         return head
     if not names:
         raise ValueError("the model has no linear layer that could be its head")
@@ -46,7 +40,7 @@ def _makes_the_logits(model: nn.Module, names: list[str], likely: str, source: S
     ]
     try:
         with evaluating(model):
-            logits = logits_of(model, source.few(next(model.parameters()).device))
+            logits = answer(model, source.few(next(model.parameters()).device))
     finally:
         for hook in hooks:
             hook.remove()

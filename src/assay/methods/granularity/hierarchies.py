@@ -32,6 +32,8 @@ class LabelHierarchy:
     chosen: Mapping[Hashable, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for what in ("fine", "coarse"):
+            object.__setattr__(self, what, torch.as_tensor(getattr(self, what)))
         if self.fine.ndim != 1 or self.fine.shape != self.coarse.shape or len(self.fine) == 0:
             raise ValueError(
                 f"fine and coarse labels are one per sample, not {tuple(self.fine.shape)} and "

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay._reports import Report, bars
 from assay.methods._checks import all_finite, number, whole
 
 from .hierarchies import LabelHierarchy
 
 
-@dataclass(frozen=True)
-class GranularityReport:
+@dataclass(frozen=True, repr=False)
+class GranularityReport(Report):
     """``purity`` and ``conditional_entropy`` (bits of the coarse label that the fine one leaves open) tell alignment;
     ``consistency`` is the share of a sample's nearest neighbours with its own fine label, ``chance`` its mean over
     shuffles of the fine labels within coarse classes. ``advice`` is ``likely``, ``unlikely``, ``risky`` (some classes
@@ -45,13 +47,36 @@ class GranularityReport:
             return None
         return (self.consistency - self.chance) / (1 - self.chance)
 
-    def __str__(self) -> str:
-        lines = [f"{self.name}: {self.classes} fine classes for {self.coarse_classes} coarse ones"]
-        lines.append(f"  samples per class: smallest {self.smallest}, median {self.median:g}")
+    def headline(self) -> str:
+        return f"{self.name}: {self.classes} fine classes for {self.coarse_classes} coarse ones: {self.advice}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row with all numbers; reports of several label sets make a table together."""
+        return [
+            {
+                "labels": self.name,
+                "classes": self.classes,
+                "smallest": self.smallest,
+                "median": self.median,
+                "purity": self.purity,
+                "open_share": self.open_share,
+                "lift": self.lift,
+                "advice": self.advice,
+            }
+        ]
+
+    def __repr__(self) -> str:
+        lines = [self.headline(), f"  samples per class: smallest {self.smallest}, median {self.median:g}"]
         lines.append(f"  purity {self.purity:.3f}, H(coarse | fine) {self.conditional_entropy:.3f} bits")
         if self.consistency is not None and self.chance is not None:
             lines.append(f"  neighbours with the same fine label {self.consistency:.3f}, by chance {self.chance:.3f}")
-        return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings), f"  advice: {self.advice}"])
+        return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings)])
+
+    def figure(self) -> Any:
+        """Purity, what the fine label tells of the coarse one, and what neighbours tell of the fine one."""
+        parts = {"purity": self.purity, "coarse label told": 1 - self.open_share, "lift of neighbours": self.lift}
+        rows = [{"what": name, "share": value} for name, value in parts.items() if value is not None]
+        return bars(rows, "what", "share")
 
 
 def granularity_report(
@@ -144,19 +169,28 @@ def _agreement(
     fine, coarse = hierarchy.fine[kept], hierarchy.coarse[kept]
     nearest = _nearest(points, neighbours).cpu()
     consistency = (fine[nearest] == fine.unsqueeze(1)).double().mean()
-    same = (coarse[nearest] == coarse.unsqueeze(1)).double()  # a sample is not among its own neighbours
-    alike = _samples_of(LabelHierarchy("sample", fine, coarse), fine.unsqueeze(1), coarse[nearest]) - same
-    chance = alike / (torch.bincount(coarse)[coarse[nearest]] - same)
-    return float(consistency), float(chance.mean())
+    return float(consistency), _chance(LabelHierarchy("sample", fine, coarse), coarse[nearest])
 
 
-def _samples_of(hierarchy: LabelHierarchy, fine: Tensor, coarse: Tensor) -> Tensor:
-    """How many samples have these fine and coarse classes (...): an entry of the table of pairs, without the table."""
-    found_fine, found_coarse, often = hierarchy.pairs
-    width = int(hierarchy.coarse.max()) + 1
-    keys, wanted = found_fine * width + found_coarse, fine * width + coarse
-    place = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
-    return torch.where(keys[place] == wanted, often[place], 0)
+def _chance(sample: LabelHierarchy, beside: Tensor) -> float:
+    """The mean agreement with neighbours of coarse classes ``beside`` (n, neighbours) over all shuffles of the fine
+    labels within coarse classes: Σ_f p(f | y) p(f | y') for classes y ≠ y', and without replacement within one."""
+    classes, places = torch.unique(sample.coarse, return_inverse=True)
+    fine, coarse, often = sample.pairs  # in ascending order of the fine class
+    columns, rows = torch.searchsorted(classes, coarse), torch.unique_consecutive(fine, return_inverse=True)[1]
+    together = torch.zeros(len(classes), len(classes), dtype=torch.float64)  # Σ_f n_fy n_fy'
+    for start in range(0, int(rows.max()) + 1, 1024):
+        inside = (rows >= start) & (rows < start + 1024)
+        counts = torch.zeros(1024, len(classes), dtype=torch.float64)
+        counts[rows[inside] - start, columns[inside]] = often[inside].double()
+        together += counts.T @ counts
+    sizes = torch.bincount(places).double()
+    pairs = torch.outer(sizes, sizes)
+    own = torch.arange(len(classes))
+    together[own, own] -= sizes
+    pairs[own, own] -= sizes
+    table = together / pairs.clamp_min(1)  # a class of one sample is nobody's neighbour within
+    return float(table[places.unsqueeze(1), torch.searchsorted(classes, beside)].mean())
 
 
 def _nearest(points: Tensor, neighbours: int) -> Tensor:

@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, default_collate
+
+from assay.methods._data import moved, rows_of, size_of, split_batch
 
 
 class Source(ABC):
@@ -34,22 +37,24 @@ class Source(ABC):
 
 
 class TensorSource(Source):
-    def __init__(self, inputs: Tensor) -> None:
+    """Inputs (n, ...), or a mapping of such tensors."""
+
+    def __init__(self, inputs: Any) -> None:
         self.inputs = inputs
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        return size_of(self.inputs)
 
     def batches(
         self, size: int, device: torch.device, *, generator: torch.Generator | None = None
     ) -> Iterator[tuple[Any, Tensor]]:
-        n = len(self.inputs)
+        n = len(self)
         order = torch.arange(n) if generator is None else torch.randperm(n, generator=generator)
         for index in _split(order, size, shuffled=generator is not None):
-            yield self.inputs[index.to(self.inputs.device)].to(device), index
+            yield moved(rows_of(self.inputs, index), device), index
 
     def few(self, device: torch.device) -> Any:
-        return self.inputs[:2].to(device)
+        return moved(rows_of(self.inputs, slice(0, 2)), device)
 
 
 class DatasetSource(Source):
@@ -75,15 +80,16 @@ class DatasetSource(Source):
             collate_fn=self._together,
         )
         for inputs, index in loader:
-            yield _moved(inputs, device), index
+            yield moved(inputs, device), index
 
     def few(self, device: torch.device) -> Any:
         inputs, _ = self._together([(self.dataset[index], index) for index in range(min(2, len(self)))])
-        return _moved(inputs, device)
+        return moved(inputs, device)
 
     def _together(self, items: list[tuple[Any, int]]) -> tuple[Any, Tensor]:
         batch = self.collate([item for item, _ in items])
-        return _inputs_of(batch), torch.tensor([index for _, index in items])
+        inputs = split_batch(batch[0] if isinstance(batch, (tuple, list)) else batch)[0]
+        return inputs, torch.tensor([index for _, index in items])
 
 
 class _Batches:
@@ -119,13 +125,15 @@ class _Indexed(Dataset[Any]):
 def source_of(data: Any, count: int | None = None) -> Source:
     """A source of inputs (n, ...), of a map-style data set, or of a data loader's data set in stored order. ``count``
     is the number of labels that come with them."""
+    if isinstance(data, (np.ndarray, Mapping)):
+        data = split_batch(data)[0]
     stored = data.dataset if isinstance(data, DataLoader) else data
     if isinstance(stored, IterableDataset) or not (hasattr(stored, "__getitem__") and hasattr(stored, "__len__")):
         raise ValueError(
-            "inputs are a tensor, a map-style data set (a list of samples, say) or a data loader of one, with a place "
-            f"for every label, not {type(stored).__name__}"
+            "inputs are a tensor, an array, a mapping of them, a map-style data set (a list of samples, say) or a data "
+            f"loader of one, with a place for every label, not {type(stored).__name__}"
         )
-    if isinstance(data, Tensor):
+    if isinstance(data, (Tensor, Mapping)):
         source: Source = TensorSource(data)
     elif isinstance(data, DataLoader):
         source = DatasetSource(data.dataset, data.collate_fn, data.num_workers)
@@ -134,16 +142,3 @@ def source_of(data: Any, count: int | None = None) -> Source:
     if count is not None and len(source) != count:
         raise ValueError(f"{len(source)} inputs come with {count} labels")
     return source
-
-
-def _inputs_of(batch: Any) -> Any:
-    """The inputs of a collated batch: the first of a pair, or a mapping without its labels."""
-    if isinstance(batch, Mapping):
-        return {name: value for name, value in batch.items() if name not in ("label", "labels")}
-    return batch[0] if isinstance(batch, (tuple, list)) else batch
-
-
-def _moved(inputs: Any, device: torch.device) -> Any:
-    if isinstance(inputs, Mapping):
-        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
-    return inputs.to(device)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -21,18 +20,22 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
+from assay._reports import Report, bars
 from assay.methods._checks import check_fields, limits, number, one_of
-from assay.methods._models import evaluating
-from assay.probes.representation import fit_head
+from assay.methods._data import as_targets
+from assay.methods._models import answer, evaluating
+from assay.methods._precision import uncached_casts
+from assay.methods._training import own_training
+from assay.probes.heads import fit_head
 from assay.training.seeds import stream
 
-from .heads import head_name, logits_of, swap_head
+from .heads import head_name, swap_head
 from .hierarchies import LabelHierarchy
 from .readout import max_readout, strictly_right
 from .sources import Source, source_of
 
 READOUTS = ("finetune", "probe", "max")
-PROBE_RATE = 0.1  # Adam's rate for a linear head on frozen features
+PROBE_PENALTY = 1e-4  # on the squared weights of a linear head on frozen features
 Data = Tensor | Dataset[Any] | DataLoader[Any]
 
 
@@ -90,9 +93,9 @@ class TransferScore:
         return len(self.validation) > 1 and self.rate in (min(self.validation), max(self.validation))
 
 
-@dataclass(frozen=True)
-class TransferReport:
-    """``gain`` is what fine labels add to retraining, in accuracy."""
+@dataclass(frozen=True, repr=False)
+class TransferReport(Report):
+    """``gain`` is what fine labels add to retraining, in accuracy, for one seed."""
 
     readout: str
     fine: TransferScore
@@ -103,14 +106,29 @@ class TransferReport:
     def gain(self) -> float:
         return self.fine.accuracy - self.retrain.accuracy
 
+    def headline(self) -> str:
+        return f"fine labels gain {self.gain:+.4f} in accuracy on retraining ({self.readout}); one seed decides nothing"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per protocol."""
+        ways = {"fine labels": self.fine, "retraining": self.retrain, "one pass": self.onepass}
+        return [
+            {"protocol": name, "accuracy": way.accuracy, "rate": way.rate, "epoch": way.epoch, "edge": way.at_edge}
+            for name, way in ways.items()
+        ]
+
+    def figure(self) -> Any:
+        """Test accuracy of the protocols."""
+        return bars(self.table(), "protocol", "accuracy", accuracy="test accuracy")
+
 
 @dataclass(frozen=True)
 class FineToCoarse:
     """The transfer's hyper-parameters. ``finetune`` None means the pretraining stage with a quarter of its batch and
     rate. ``rates`` are searched on validation data, where the best epoch is kept as well: they multiply the rate of the
-    stage that is scored (of finetuning, or of the one pass), and that of the linear head, 0.1, when probing. With the
-    maximum nothing is searched but the rate of the one pass. ``augment`` changes training inputs. ``precision`` is
-    ``float32`` or ``bfloat16`` (autocast)."""
+    stage that is scored (of finetuning, or of the one pass) or, when probing, the penalty of the linear head, 1e-4.
+    With the maximum nothing is searched but the rate of the one pass. ``augment`` changes training inputs.
+    ``precision`` is ``float32`` or ``bfloat16`` (autocast)."""
 
     pretrain: Stage = field(default_factory=Stage)
     finetune: Stage | None = None
@@ -163,7 +181,7 @@ class FineToCoarse:
     def pretrained(self, model: nn.Module, data: Data | Source, labels: Tensor, *, seed: int) -> nn.Module:
         """A copy of the model with a head for ``labels``, trained on them by the first stage."""
         source = data if isinstance(data, Source) else source_of(data, len(labels))
-        with _seeded(model, seed, "pretraining"):
+        with own_training(seed, "pretraining", model):
             model = self._with_head(model, source, labels, seed, "pretraining head")
             try:
                 for _ in self._train(model, source, labels, self.pretrain, seed, "pretraining"):
@@ -184,7 +202,7 @@ class FineToCoarse:
         found: dict[float, float] = {}
         for multiple in self.rates:
             tried = replace(stage, rate=stage.rate * multiple)
-            with _seeded(model, held["seed"], "finetuning"):
+            with own_training(held["seed"], "finetuning", model):
                 trained = self._with_head(model, source, labels, held["seed"], "new head")
                 try:
                     own = self._best_epoch(trained, source, labels, tried, held)
@@ -210,16 +228,16 @@ class FineToCoarse:
         return best
 
     def _probe(self, model: nn.Module, source: Source, labels: Tensor, held: Held) -> TransferScore:
-        """A linear head on frozen features; the grid multiplies its rate."""
-        others = (held["validation"], held["test"])
+        """A linear head on frozen features; the grid multiplies its penalty."""
+        others = ((data, as_targets(y)) for data, y in (held["validation"], held["test"]))
         parts = [(source, labels), *((source_of(data, len(y)), y) for data, y in others)]
         features = [(self._features(model, part), y.cpu()) for part, y in parts]
         if not all(bool(x.isfinite().all()) for x, _ in features):
             raise Diverged("the features after pretraining are not finite: it diverged, or some inputs are not finite")
         found, best = {}, (-1.0, 0.0, 0.0)
         for multiple in self.rates:
-            rate = PROBE_RATE * multiple
-            head = fit_head(*features[0], learning_rate=rate)
+            rate = PROBE_PENALTY * multiple
+            head = fit_head(*features[0], penalty=rate)
             validated, tested = (float((head.predict(x) == y).float().mean()) for x, y in features[1:])
             found[rate] = validated
             best = max(best, (validated, rate, tested), key=lambda each: each[0])
@@ -241,7 +259,7 @@ class FineToCoarse:
                 optimizer.param_groups[0]["lr"] = stage.rate * stage.share(step, steps)
                 inputs = self.augment(inputs) if self.augment and isinstance(inputs, Tensor) else inputs
                 with self._autocast(device):
-                    loss = cross_entropy(logits_of(model, inputs).float(), labels[index.to(device)])
+                    loss = cross_entropy(answer(model, inputs).float(), labels[index.to(device)])
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
@@ -270,12 +288,12 @@ class FineToCoarse:
         read: Callable[[Tensor], Tensor] = lambda out: out,
     ) -> float:
         """The share of samples whose class is strictly above all others: a tie is an error."""
-        inputs, labels = data
+        inputs, labels = data[0], as_targets(data[1])
         device, right = next(model.parameters()).device, 0
-        with evaluating(model):
+        with evaluating(model), uncached_casts():
             for batch, index in source_of(inputs, len(labels)).batches(1000, device):
                 with self._autocast(device):
-                    logits = logits_of(model, batch).float()
+                    logits = answer(model, batch).float()
                 if bool(logits.isnan().any()):
                     raise Diverged(f"some logits on {what} data are NaN: training diverged, or these inputs are NaN")
                 right += int(strictly_right(read(logits), labels[index].to(device).long()).sum())
@@ -288,25 +306,12 @@ class FineToCoarse:
         head = model.get_submodule(head_name(model, self.head, source))
         hook = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].float().cpu()))
         try:
-            with evaluating(model):
+            with evaluating(model), uncached_casts():
                 for batch, _ in source.batches(1000, next(model.parameters()).device):
-                    logits_of(model, batch)
+                    answer(model, batch)
         finally:
             hook.remove()
         return torch.cat(seen).flatten(1)
-
-
-@contextmanager
-def _seeded(model: nn.Module, seed: int, name: str) -> Iterator[None]:
-    """Torch's own generators, which dropout draws from, follow the seed inside and are as before afterwards."""
-    devices = {each.device for each in model.parameters() if each.device.type == "cuda"}
-    number = stream(seed, f"{name} noise").initial_seed()
-    with torch.random.fork_rng(devices=list(devices)):
-        torch.default_generator.manual_seed(number)
-        for device in devices:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(number)
-        yield
 
 
 def fine_to_coarse(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from assay.probes.attention_fourier import score_spectrum
+from assay.probes.score_spectrum import score_spectrum
 from assay.studies.fourier_circuits.grokking.learners import (
     Dropout,
     Transformer,

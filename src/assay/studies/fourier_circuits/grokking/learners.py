@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, gelu, layer_norm
 
-from assay.probes.attention_fourier import score_spectrum
+from assay.probes.score_spectrum import score_spectrum
 from assay.training.seeds import Seeds, stream
 
 from ..learners import mean_loss

@@ -10,7 +10,7 @@ import polars as pl
 import torch
 
 from assay.lab import Measurements
-from assay.probes.attention_fourier import score_spectrum
+from assay.probes.score_spectrum import score_spectrum
 
 from ..grokking.arms import STRONG, Params
 from .arms import part

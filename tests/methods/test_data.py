@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from assay.methods._batches import Labelled, as_targets, rows_of
+from assay.methods._data import Labelled, as_targets, batches_of, labelled, rows_of, size_of, split_batch, whole_set
 
 CPU = torch.device("cpu")
 INPUTS, LABELS = torch.arange(20.0).reshape(10, 2), torch.arange(10) % 3
@@ -71,3 +71,33 @@ def test_rows_of_tensors_and_mappings():
 def test_refusals(sentence, data, targets):
     with pytest.raises(ValueError, match=sentence):
         list(Labelled(data, targets, size=3, device=CPU))
+
+
+@pytest.mark.parametrize(("data", "targets"), [kind[1:] for kind in kinds()], ids=[kind[0] for kind in kinds()])
+def test_every_kind_is_joined_to_one_set(data, targets):
+    inputs, labels = whole_set(data if targets is None else (data, targets), "train", CPU)
+    torch.testing.assert_close(inputs["x"] if isinstance(inputs, dict) else inputs, INPUTS)
+    assert torch.equal(labels, LABELS)
+    with pytest.raises(ValueError, match="train must be"):
+        whole_set(INPUTS, "train", CPU)
+
+
+def test_batches_keep_order_and_texts_stay_texts():
+    for data in (INPUTS, {"x": INPUTS}, [INPUTS[:6], INPUTS[6:]], DataLoader(TensorDataset(INPUTS), batch_size=4)):
+        batches, labels = batches_of(data, 4)
+        assert labels is None
+        assert sum(map(size_of, batches)) == 10
+    assert batches_of(["a", "b", "c"], 2) == ([["a", "b"], ["c"]], None)
+    assert torch.equal(labelled((INPUTS, LABELS.to(torch.int16)), 4, "train")[1], LABELS)
+    with pytest.raises(ValueError, match="train must be"):
+        labelled(INPUTS, 4, "train")
+
+
+def test_a_batch_counts_its_samples_and_not_its_keys():
+    batch, labels = split_batch(
+        {"input_ids": np.ones((5, 3), dtype=int), "attention_mask": np.ones((5, 3)), "label": 1}
+    )
+    assert size_of(batch) == 5
+    assert labels == 1
+    with pytest.raises(ValueError, match="one first axis"):
+        size_of({"a": INPUTS, "b": INPUTS[:3]})
