@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.evaluation import needle_grid, needle_prompt, rouge1
-from assay.evaluation.needles import SANDWICH, passcode, secret_ingredient
+from assay.evaluation.needle_kinds import SANDWICH, passcode, secret_ingredient
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(200))
 

@@ -114,7 +114,8 @@ def run_profiled(model: Any, input_ids: Any, method: Method, new: int = 50, **kw
         token=clock.per_token(),
         first_peak=(clock.prefill_peak or last_peak) if first is None else first.peak_bytes,
         second_peak=last_peak if first is None else decoding_peak,
-        cache_bytes=stored_bytes(made.past_key_values),
+        # A method of two passes may withhold a cache that does not belong to the whole prompt.
+        cache_bytes=stored_bytes(getattr(made, "kept_cache", None) or made.past_key_values),
     )
     return Run(made.sequences, profile, selection)
 

@@ -5,7 +5,8 @@ import torch
 
 from assay.evaluation import needle_prompt
 from assay.methods.gemfilter import GemFilter, choose_filter_layer, layer_scan
-from assay.methods.gemfilter.layers import LayerScan, _choose, measured_length, stages_of
+from assay.methods.gemfilter.choice import measured_length
+from assay.methods.gemfilter.layers import LayerScan, stages_of
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
 

@@ -268,6 +268,8 @@ class OneRun(Compression):
     def __post_init__(self) -> None:
         if self.filter.layer == "auto":
             raise ValueError("one-run needs a filter with a layer: call resolved(model, tokenizer) on it first")
+        if self.filter.chunk is not None:
+            raise ValueError("one-run reads the prompt whole: its filter must have chunk=None")
 
     def budget(self, length: int) -> int:
         return self.filter.budget(length)

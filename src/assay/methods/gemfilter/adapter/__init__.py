@@ -18,19 +18,25 @@ from assay.methods.gemfilter.adapter.decoder import (
     attentions_of,
     check_layer,
     check_usable,
+    positions_of,
     sliding_window,
 )
+from assay.methods.gemfilter.adapter.decoding import added_by_the_caller
+from assay.methods.gemfilter.adapter.memory import sequence_bytes
 from assay.methods.gemfilter.adapter.reading import read_layers
 
 __all__ = [
     "Attended",
     "Projected",
+    "added_by_the_caller",
     "after_attention",
     "attentions_of",
     "check_layer",
     "check_usable",
     "compressible",
+    "positions_of",
     "read_layers",
+    "sequence_bytes",
     "side_by_side",
     "sliding_window",
     "trimmed_cache",

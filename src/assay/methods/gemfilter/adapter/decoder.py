@@ -17,11 +17,17 @@ _FUSED = ("Phi3Attention",)
 
 @dataclass(frozen=True)
 class Projected:
-    """Rotated queries (batch, heads, rows, width) and keys (batch, kv_heads, n, width) of one layer."""
+    """Rotated queries (batch, heads, rows, width) and keys (batch, kv_heads, n, width) of one layer, with what its
+    attention does to their products."""
 
     queries: Tensor
     keys: Tensor
     scaling: float
+    softcap: float | None = None
+
+    def of(self, row: int) -> Projected:
+        """One row of the batch, without its dimension."""
+        return Projected(self.queries[row], self.keys[row], self.scaling, self.softcap)
 
 
 def decoder_of(model: nn.Module) -> nn.Module:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as every_module
 
 from assay.methods.gemfilter.adapter.decoder import decoder_of
+from assay.networks.pretrained import text_config
 
 # Decoders whose forward is known not to come back to the embedded prompt after the first layer.
 _FORGETFUL = ("LlamaModel", "MistralModel", "Qwen2Model", "Qwen3Model", "Phi3Model")
@@ -95,3 +96,17 @@ def _in_chunks(forward: Callable[[Tensor], Tensor], size: int) -> Callable[[Tens
         return out
 
     return chunked
+
+
+def sequence_bytes(model: nn.Module, length: int) -> int:
+    """About what the activations of one sequence take at the widest place of a layer: some copies of its hidden states,
+    and an MLP's; with eager attention also the square of its logits, twice and once in float32."""
+    config: Any = text_config(model)
+    hidden = int(config.hidden_size)
+    wide = getattr(config, "intermediate_size", None)
+    wide = max(wide) if isinstance(wide, (list, tuple)) else wide or 4 * hidden
+    item = next(model.parameters()).element_size()
+    token = item * (6 * hidden + 3 * int(wide))
+    if (getattr(config, "_attn_implementation", None) or "eager") == "eager":
+        token += (2 * item + 4) * int(config.num_attention_heads) * length
+    return token * length

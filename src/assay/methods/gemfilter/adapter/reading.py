@@ -113,7 +113,7 @@ def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take
         if layer in layers:
             wanted = query if rows is None else _rows_of(query, rows)
             scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5
-            take(layer, Projected(wanted, key, float(scaling)))
+            take(layer, Projected(wanted, key, float(scaling), kwargs.get("softcap")))
             if layer == max(layers):
                 raise _Stop
         eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
