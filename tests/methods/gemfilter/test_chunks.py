@@ -137,7 +137,8 @@ def test_a_decoder_of_another_family_and_one_without_a_head_are_read_in_chunks(i
 def test_prompts_beyond_the_context_never_leave_it(make_model, ids):
     model, seen = make_model("Llama", max_position_embeddings=32), []
     model.model.rotary_emb.register_forward_pre_hook(
-        lambda _, args, kwargs: seen.append(int((kwargs["position_ids"] if kwargs else args[1]).max())), with_kwargs=True
+        lambda _, args, kwargs: seen.append(int((kwargs["position_ids"] if kwargs else args[1]).max())),
+        with_kwargs=True,
     )
     long = ids.repeat(1, 5)
     with pytest.warns(UserWarning, match="300 tokens at once exceed the 32 that the model was trained for"):

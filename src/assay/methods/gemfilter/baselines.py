@@ -25,7 +25,7 @@ from assay.methods.gemfilter.adapter import (
     untouched_copy,
 )
 from assay.methods.gemfilter.filter import GemFilter
-from assay.methods.gemfilter.prompts import Prompt, prompt_of
+from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
 from assay.methods.gemfilter.scoring import attention_rows, best_positions, pool
 
 
@@ -53,9 +53,10 @@ class Compression(ABC):
 
     def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
         """Prefill, compress layer by layer as it goes, decode. Takes and returns what ``model.generate`` does."""
-        given = {name: kwargs.pop(name) for name in ("input_ids", "attention_mask") if name in kwargs}
-        prompt = _unpadded(model, inputs, **given)
+        given, kwargs = parts_of(inputs, kwargs)
+        prompt = _unpadded(model, **given)
         _check_decoding(model, kwargs)
+        kwargs = tokens_alone(kwargs)
         cache, ids = trimmed_cache(model), prompt.input_ids
         if not any(compressible(layer) for layer in cache.layers):
             raise ValueError("every layer of this model has a sliding window: there is no cache to compress")
@@ -81,7 +82,7 @@ class _Compressing:
             self.method.finish(self.cache)
 
 
-def _unpadded(model: nn.Module, inputs: Any, **given: Any) -> Prompt:
+def _unpadded(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
     check_usable(model)
     prompt = prompt_of(model, inputs, **given)
     if prompt.mask is not None:
@@ -122,8 +123,8 @@ class FullAttention(Compression):
 
     def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
         """The model's own generation, whatever the model, its cache and its decoding."""
-        given = {name: kwargs.pop(name) for name in ("input_ids", "attention_mask") if name in kwargs}
-        prompt = prompt_of(model, inputs, **given)
+        given, kwargs = parts_of(inputs, kwargs)
+        prompt = prompt_of(model, **given)
         mask = torch.ones_like(prompt.input_ids) if prompt.mask is None else prompt.mask.long()
         return model.generate(input_ids=prompt.input_ids, attention_mask=mask, **kwargs)  # type: ignore[operator]
 

@@ -58,7 +58,7 @@ def calibration(
         made.append([])
         for number in range(count):
             name = list(cut)[number % len(cut)]
-            needle = kinds[(number + number // len(cut)) % len(kinds)]
+            needle = kinds[(number // len(cut) + number % len(cut)) % len(kinds)]
             # Depths in an order that spreads the first few prompts as well as all of them.
             depth = (number * 0.618034 + 0.5) % 1
             one = needle_prompt(

@@ -16,7 +16,7 @@ from assay._extras import extra
 from assay.evaluation.needle_kinds import Needle
 from assay.evaluation.needles import NeedlePrompt
 from assay.methods._checks import one_of
-from assay.methods.gemfilter.adapter import attentions_of, check_usable
+from assay.methods.gemfilter.adapter import attention_at, check_usable, layers_of
 from assay.methods.gemfilter.calibration import Calibration, calibration, split
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.layers import filters_of, kept_by
@@ -182,7 +182,7 @@ class _Measuring:
     passes: float = 0.0
 
     def choice(self, prompts: Calibration, options: dict[str, Any]) -> LayerChoice:
-        layers = list(range(len(attentions_of(self.model))))
+        layers, total = list(attention_at(self.model)), len(layers_of(self.model))
         usable = usable_layers(self.model, self.filters[0], self.length)
         noted, columns = self.known.noted(), []
         before, chosen = None, (0, 0, False)
@@ -193,7 +193,9 @@ class _Measuring:
             if (name := f"choose {number}") not in noted:
                 spent = (time.perf_counter() - started) / max(done, 1) * (count - number)
                 self._say(f"needle prompt {number + 1} of {count}" + (f", at most {spent:.0f} s more" if done else ""))
-                noted[name] = kept_by(self.model, needle, self.filters, layers)[0].tolist()
+                column = torch.zeros(len(self.filters), total)
+                column[:, layers] = kept_by(self.model, needle, self.filters, layers)[0]
+                noted[name] = column.tolist()
                 self.known.note(name, noted[name])
                 done += 1
                 self.passes += 1
@@ -213,7 +215,7 @@ class _Measuring:
             rule=self.filters[which].rule,
             keep=self.filters[0].keep,
             length=self.length,
-            layers=len(layers),
+            layers=total,
             reliability=self.reliability,
             held_out_recall=sum(recall) / len(recall),
             held_out_coverage=sum(covered) / len(covered),
@@ -239,7 +241,7 @@ class _Measuring:
                 recall, covered, _ = kept_by(self.model, needle, [self.filters[which]], [layer])
                 noted[name] = [float(recall), float(covered)]
                 self.known.note(name, noted[name])
-                self.passes += layer / len(attentions_of(self.model))
+                self.passes += layer / len(layers_of(self.model))
             found.append(noted[name])
         return [one[0] for one in found], [one[1] for one in found]
 

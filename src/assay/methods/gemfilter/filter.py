@@ -18,9 +18,9 @@ from assay.evaluation.measure import now
 from assay.methods._checks import check_fields, limits
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers, sliding_window
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
-from assay.methods.gemfilter.prompts import Prompt, prompt_of
+from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
 from assay.methods.gemfilter.scoring import best_positions, largest_row, pool, token_scores
-from assay.methods.gemfilter.second_pass import answer_from, decode_for, parts_of
+from assay.methods.gemfilter.second_pass import answer_from, decode_for
 from assay.methods.gemfilter.selection import Selection, selection_of
 from assay.networks.pretrained import context_length
 
@@ -238,7 +238,8 @@ class GemFilter:
         """Both passes. Takes what ``model.generate`` takes and returns what it returns: the whole prompt with the new
         tokens behind it, so that code which cuts the prompt off goes on working. Processors, stopping criteria and
         streamers see the kept tokens in place of the prompt."""
-        given, kwargs = parts_of(inputs, kwargs)
+        given, others = parts_of(inputs, kwargs)
+        kwargs = tokens_alone(others)
         selection = self.select(model, tokenizer=kwargs.get("tokenizer"), **given)
         return self.answer(model, selection, prompt_of(model, **given).input_ids, **kwargs)
 

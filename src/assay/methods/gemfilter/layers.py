@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.evaluation.needles import NeedlePrompt
-from assay.methods.gemfilter.adapter import Projected, attentions_of, check_usable, read_layers
+from assay.methods.gemfilter.adapter import Projected, attention_at, check_usable, layers_of, read_layers
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.prompts import Prompt
@@ -89,11 +89,11 @@ def layer_scan(
     progress: Callable[[str], None] | None = None,
 ) -> LayerScan:
     """Recall of the needle at every layer under every rule. One forward pass per prompt; in chunks where ``base``
-    reads in chunks."""
+    reads in chunks. A layer without attention keeps nothing."""
     check_usable(model)
     filters = filters_of(base, keep, rules)
-    layers = list(range(len(attentions_of(model))))
-    shape = (len(filters), len(layers), len(prompts))
+    layers = list(attention_at(model))
+    shape = (len(filters), len(layers_of(model)), len(prompts))
     scan = LayerScan(tuple(rules), torch.zeros(shape), torch.zeros(shape), torch.zeros(shape))
     for number, needle in enumerate(prompts):
         if progress is not None:
@@ -101,7 +101,7 @@ def layer_scan(
         for table, column in zip(
             (scan.recall, scan.covered, scan.distance), kept_by(model, needle, filters, layers), strict=True
         ):
-            table[..., number] = column
+            table[:, layers, number] = column
     return scan
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from assay.methods.gemfilter.adapter import attentions_of, sliding_window
+from assay.methods.gemfilter.adapter import attention_at, sliding_window
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.layers import stages_of
 
@@ -15,8 +15,7 @@ def usable_layers(model: nn.Module, base: GemFilter, length: int) -> list[int]:
     """Layers that see all that is read at once."""
     layout = base.layout(model, length)
     read = length if layout is None else layout.chunk_length
-    count = len(attentions_of(model))
-    usable = [i for i in range(count) if (window := sliding_window(model, i)) is None or window >= read]
+    usable = [i for i in attention_at(model) if (window := sliding_window(model, i)) is None or window >= read]
     if not usable:
         raise ValueError("every layer of this model has a sliding window shorter than the prompt: none can filter")
     return usable

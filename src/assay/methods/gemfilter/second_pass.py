@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from assay.methods.gemfilter.adapter import added_by_the_caller, positions_of
-from assay.methods.gemfilter.prompts import prompt_of
+from assay.methods.gemfilter.prompts import prompt_of, tokens_alone
 from assay.methods.gemfilter.selection import Selection
 
 if TYPE_CHECKING:
     from assay.methods.gemfilter.filter import GemFilter
-
-_OWN = ("input_ids", "attention_mask")
-# Tensors that say nothing about single tokens of the prompt.
-_HARMLESS = ("negative_prompt_ids", "negative_prompt_attention_mask", "generation_config", "logits_to_keep")
-
-
-def parts_of(inputs: Any, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What both passes read, and what only generation does. Inputs beyond tokens are refused, since pass 2 would lose
-    or misplace them; types of tokens that are all 0 say nothing, and are left out."""
-    given = dict(inputs) if isinstance(inputs, Mapping) else {} if inputs is None else {"input_ids": inputs}
-    given |= kwargs
-    prompt = {name: given.pop(name) for name in _OWN if name in given}
-    for name, why in (("past_key_values", "answers from a fresh cache"), ("inputs_embeds", "gathers tokens")):
-        if given.get(name) is not None:
-            raise ValueError(f"GemFilter {why}: do not pass {name}")
-    if isinstance(kinds := given.get("token_type_ids"), Tensor) and not bool(kinds.any()):
-        del given["token_type_ids"]
-    for name, value in given.items():
-        if name not in _HARMLESS and _holds_tensors(value):
-            raise ValueError(f"GemFilter reads tokens alone, at positions of its own: do not pass {name}")
-    return prompt, given
-
-
-def _holds_tensors(value: Any) -> bool:
-    parts = value if isinstance(value, (list, tuple)) else [value]
-    return any(isinstance(part, Tensor) for part in parts)
 
 
 def answer_from(model: Any, selection: Selection, input_ids: Tensor, **kwargs: Any) -> Any:
@@ -112,14 +85,14 @@ def decode_for(
     mask = torch.ones_like(ids) if mask is None else mask[::copies]
     places = prepared.pop("position_ids", None)
     if places is not None and bool(((places[..., ::copies, :] != positions_of(mask)) & mask.bool()).any()):
-        raise ValueError("GemFilter reads tokens alone, at positions of its own: do not pass position_ids")
-    given, rest = parts_of({"input_ids": ids, "attention_mask": mask}, prepared)
+        raise ValueError("a prompt is read as tokens alone, at positions of its own: do not pass position_ids")
+    rest = tokens_alone(prepared)
     for name, counted in (("max_length", "max_new_tokens"), ("min_length", "min_new_tokens")):
         if getattr(config, counted) is not None:
             setattr(config, name, None)
     processors, criteria = added_by_the_caller(model, generation_config, logits_processor, stopping_criteria)
     rest = {name: value for name, value in rest.items() if name not in ("use_cache", "logits_to_keep")}
-    prompt = prompt_of(model, **given)
-    selection = method.select(model, **given)
+    prompt = prompt_of(model, ids, attention_mask=mask)
+    selection = method.select(model, ids, attention_mask=mask)
     options = {"generation_config": config, "logits_processor": processors, "stopping_criteria": criteria}
     return answer_from(model, selection, prompt.input_ids, **options, **rest)

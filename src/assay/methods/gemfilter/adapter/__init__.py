@@ -14,15 +14,17 @@ from assay.methods.gemfilter.adapter.cache import (
     untouched_copy,
 )
 from assay.methods.gemfilter.adapter.decoder import (
-    Projected,
+    attention_at,
     attentions_of,
     check_layer,
     check_usable,
+    layers_of,
     positions_of,
     sliding_window,
 )
 from assay.methods.gemfilter.adapter.decoding import added_by_the_caller
 from assay.methods.gemfilter.adapter.memory import sequence_bytes
+from assay.methods.gemfilter.adapter.projecting import Projected
 from assay.methods.gemfilter.adapter.reading import read_layers
 
 __all__ = [
@@ -30,10 +32,12 @@ __all__ = [
     "Projected",
     "added_by_the_caller",
     "after_attention",
+    "attention_at",
     "attentions_of",
     "check_layer",
     "check_usable",
     "compressible",
+    "layers_of",
     "positions_of",
     "read_layers",
     "sequence_bytes",

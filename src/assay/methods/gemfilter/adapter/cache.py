@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from assay._extras import extra
-from assay.methods.gemfilter.adapter.decoder import attentions_of, known_family, project_queries, sliding_window
+from assay.methods.gemfilter.adapter.decoder import attentions_of, layers_of, sliding_window
+from assay.methods.gemfilter.adapter.projecting import known_family, project_queries
 
 
 @memoize
@@ -24,6 +25,7 @@ def _trimmed_layer() -> type[Any]:
     class TrimmedLayer(DynamicLayer):  # type: ignore[misc]
         seen: int = 0
         repeats: int = 1
+        told: bool = False
         keys: Any
         values: Any
 
@@ -34,6 +36,11 @@ def _trimmed_layer() -> type[Any]:
         def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
             self.seen += key_states.shape[-2]
             if self.repeats > 1:
+                if not self.told:
+                    raise ValueError(
+                        "a cache with keys for every query head goes on only within the method that made it: begin "
+                        "the next turn with the whole prompt, or without per_query_head"
+                    )
                 key_states, value_states = (
                     part.repeat_interleave(self.repeats, dim=1) for part in (key_states, value_states)
                 )
@@ -72,7 +79,7 @@ def trimmed_cache(model: nn.Module) -> Any:
         from transformers.cache_utils import Cache, DynamicSlidingWindowLayer
 
     layers = []
-    for layer in range(len(attentions_of(model))):
+    for layer in range(len(layers_of(model))):
         window = sliding_window(model, layer)
         layers.append(_trimmed_layer()() if window is None else DynamicSlidingWindowLayer(sliding_window=window))
     return Cache(layers=layers)
@@ -83,7 +90,7 @@ def trimmed_copy(model: nn.Module, full: Any, index: Callable[[int], Tensor | No
     whole are shared: decoding appends to new ones."""
     made = trimmed_cache(model)
     for layer, (old, new) in enumerate(zip(full.layers, made.layers, strict=True)):
-        new.__dict__.update(old.__dict__)
+        new.__dict__.update(old.__dict__, told=False)
         if (wanted := index(layer)) is not None and compressible(new):
             new.gather(wanted)
     return made
@@ -151,6 +158,7 @@ def after_attention(model: nn.Module, cache: Any, act: Callable[[Attended], None
         def tell(attention: Any, _: tuple[Any, ...]) -> None:
             if compressible(layer := cache.layers[index]):
                 attention.num_key_value_groups = groups[index] // layer.repeats
+                layer.told = True
 
         return tell
 
@@ -158,6 +166,7 @@ def after_attention(model: nn.Module, cache: Any, act: Callable[[Attended], None
         def look(attention: Any, args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
             attention.num_key_value_groups = groups[index]
             if compressible(cache.layers[index]):
+                cache.layers[index].told = False
                 hidden = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
                 with torch.no_grad():
                     act(Attended(index, attention, cache.layers[index], hidden, kwargs["position_embeddings"]))

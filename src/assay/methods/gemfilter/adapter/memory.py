@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as every_module
 
-from assay.methods.gemfilter.adapter.decoder import decoder_of
+from assay.methods.gemfilter.adapter.decoder import decoder_of, layers_of
 from assay.networks.pretrained import text_config
 
 # Decoders whose forward is known not to come back to the embedded prompt after the first layer.
@@ -64,13 +64,30 @@ def _watched(decoder: Any) -> bool:
 
 
 @contextmanager
+def rotation_kept(model: nn.Module) -> Iterator[None]:
+    """Rotations that grow with the longest prompt (dynamic NTK) are afterwards as they were before: the short pass that
+    follows is not to turn by a long one's angles."""
+    turning = [module for module in decoder_of(model).modules() if hasattr(module, "max_seq_len_cached")]
+    before = [
+        ({name: value for name, value in vars(module).items() if name[0] != "_"}, dict(module._buffers))
+        for module in turning
+    ]
+    try:
+        yield
+    finally:
+        for module, (attributes, buffers) in zip(turning, before, strict=True):
+            vars(module).update(attributes)
+            module._buffers.update(buffers)
+
+
+@contextmanager
 def chunked_mlp(model: nn.Module, size: int | None, below: int) -> Iterator[None]:
     """Run the MLPs of the layers below ``below`` on ``size`` tokens at a time: the intermediate activation, several
     times the hidden width, then never exists for the whole prompt."""
     if size is None:
         yield
         return
-    mlps = [layer.mlp for layer in decoder_of(model).layers[:below] if hasattr(layer, "mlp")]  # type: ignore[index]
+    mlps: list[Any] = [layer.mlp for layer in layers_of(model)[:below] if hasattr(layer, "mlp")]
     # Mixtures of experts return more than a tensor, and route tokens: they are left alone.
     mlps = [mlp for mlp in mlps if type(mlp).__name__.endswith("MLP")]
     before = [mlp.__dict__.get("forward") for mlp in mlps]

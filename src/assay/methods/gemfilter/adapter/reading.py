@@ -12,15 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from assay._extras import extra
-from assay.methods.gemfilter.adapter.decoder import (
-    Projected,
-    attentions_of,
-    decoder_of,
-    known_family,
-    positions_of,
-    project,
-)
-from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released
+from assay.methods.gemfilter.adapter.decoder import attention_at, decoder_of, positions_of
+from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released, rotation_kept
+from assay.methods.gemfilter.adapter.projecting import Projected, known_family, project
+from assay.networks.pretrained import text_config
 
 _names = itertools.count()
 
@@ -50,7 +45,7 @@ def read_layers(
     projections run. ``interface`` forces or forbids the way through the attention interface, which serves architectures
     that are not known by name.
     """
-    attentions = attentions_of(model)
+    attentions = attention_at(model)
     by_name = all(known_family(attentions[layer]) for layer in layers) if interface is None else not interface
     reader = _by_name if by_name else _by_interface
     arguments: dict[str, Any] = {"input_ids": input_ids, "use_cache": False}
@@ -59,6 +54,7 @@ def read_layers(
     with (
         # First of all, while every hook that it finds is somebody else's.
         embedding_released(model),
+        rotation_kept(model),
         reader(model, list(layers), rows, take),
         chunked_mlp(model, mlp_chunk, max(layers)),
     ):
@@ -66,7 +62,10 @@ def read_layers(
             decoder_of(model)(**arguments)
         except _Stop:
             return
-    raise RuntimeError(f"layer {max(layers)} was never reached")
+    kind = type(attentions[max(layers)]).__name__
+    raise ValueError(
+        f"layer {max(layers)} was never reached: its {kind} does not use transformers' attention interface"
+    )
 
 
 @contextmanager
@@ -82,7 +81,7 @@ def _by_name(model: nn.Module, layers: list[int], rows: Tensor | None, take: Tak
 
         return read
 
-    attentions = attentions_of(model)
+    attentions = attention_at(model)
     handles = []
     try:
         for layer in layers:
@@ -101,14 +100,16 @@ def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take
         from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-    attentions = attentions_of(model)
-    index = {id(attention): i for i, attention in enumerate(attentions)}
-    config: Any = attentions[0].config
+    attentions = attention_at(model)
+    index = {id(attention): i for i, attention in attentions.items()}
+    config: Any = getattr(attentions[max(layers)], "config", None) or text_config(model)
     before = config._attn_implementation
     usual = before or "eager"
     name = f"assay_probe_{next(_names)}"  # the registry is the whole process's: other models read at the same time
 
-    def probe(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any) -> Any:
+    def probe(
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any = None, **kwargs: Any
+    ) -> Any:
         layer = index[id(module)]
         if layer in layers:
             wanted = query if rows is None else _rows_of(query, rows)
@@ -117,7 +118,7 @@ def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take
             if layer == max(layers):
                 raise _Stop
         eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-        return ALL_ATTENTION_FUNCTIONS.get_interface(usual, eager)(module, query, key, value, mask, **kwargs)
+        return ALL_ATTENTION_FUNCTIONS.get_interface(usual, eager)(module, query, key, value, attention_mask, **kwargs)
 
     functions, masks = type(ALL_ATTENTION_FUNCTIONS), type(ALL_MASK_ATTENTION_FUNCTIONS)
     functions.register(name, probe)
