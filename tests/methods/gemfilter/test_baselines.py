@@ -280,6 +280,17 @@ def test_what_a_compressed_cache_cannot_do_is_refused(llama, ids):
         OneRun(GemFilter(layer=9, keep=8)).generate(llama, ids, max_new_tokens=2)
 
 
+def test_a_filter_shares_no_prefill(llama, ids):
+    with pytest.raises(ValueError, match=r"gemfilter compresses no cache .* OneRun\(filter\) keeps"):
+        share_prefill(llama, ids, [GemFilter(layer=2, keep=20)])
+
+
+@pytest.mark.parametrize("name", ["snapkv", "one-run"])
+def test_inputs_beyond_tokens_are_refused(llama, ids, name):
+    with pytest.raises(ValueError, match="do not pass pixel_values"):
+        METHODS[name](20).generate(llama, {"input_ids": ids, "pixel_values": torch.ones(1, 3)})
+
+
 def test_nothing_is_left_behind_when_decoding_raises(llama, ids):
     def burst(*_: object) -> None:
         raise RuntimeError("burst")

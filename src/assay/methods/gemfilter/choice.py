@@ -147,7 +147,7 @@ def measured_length(model: nn.Module, length: int, base: GemFilter) -> int:
     most = _LONGEST if base.layout(model, length) is not None else context_length(model, length)
     below = 1 << (length.bit_length() - 1)
     step = below if length < below * 3 // 2 else below * 3 // 2
-    return min(step if step > base.keep else length, max(most, base.keep + 1))
+    return min(step if step > base.budget(step) else length, max(most, base.budget(length) + 1))
 
 
 def _usual_length(model: nn.Module, keep: int, base: GemFilter) -> int:
@@ -213,7 +213,7 @@ class _Measuring:
         return LayerChoice(
             layer=layer,
             rule=self.filters[which].rule,
-            keep=self.filters[0].keep,
+            keep=int(self.filters[0].keep),
             length=self.length,
             layers=total,
             reliability=self.reliability,

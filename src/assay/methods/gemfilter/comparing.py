@@ -79,11 +79,12 @@ class Comparison:
 
     def made(self, chosen: GemFilter) -> dict[str, Method]:
         """The methods by name, with the filter's budget."""
-        recent = min(32, max(1, chosen.keep // 2))
+        keep = int(chosen.keep)
+        recent = min(32, max(1, keep // 2))
         known: dict[str, Callable[[], Method]] = {
             "full": FullAttention,
-            "snapkv": lambda: SnapKV(chosen.keep, window=recent),
-            "h2o": lambda: H2O(chosen.keep, window=recent),
+            "snapkv": lambda: SnapKV(keep, window=recent),
+            "h2o": lambda: H2O(keep, window=recent),
             "one-run": lambda: OneRun(chosen),
             "gemfilter": lambda: chosen,
         }

@@ -36,7 +36,8 @@ class GemFilter:
     and takes the rule that finds them in most layers. ``rule`` is ``logits`` (raw logits of the last row), ``softmax``
     (its attention) or ``window`` (attention of the last ``window`` rows). ``row`` may be, for ablations, ``middle``,
     ``largest`` (by the query's norm), ``largest-attention`` (by the norm of its row of attention, which takes time
-    quadratic in the prompt) or a position. ``mlp_chunk`` bounds the memory of pass 1.
+    quadratic in the prompt) or a position. ``keep`` below 1 is a share of the prompt. ``mlp_chunk`` bounds the memory
+    of pass 1.
 
     ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it and
     its first ``anchor`` tokens in front, so that time grows with the length and not with its square, and no prompt is
@@ -46,7 +47,7 @@ class GemFilter:
     """
 
     layer: int | Literal["auto"] = field(metadata=limits(least=0))
-    keep: int = field(default=1024, metadata=limits(least=1))
+    keep: int | float = 1024
     rule: Literal["logits", "softmax", "window"] = "logits"
     pooling: Literal["avg", "max"] | None = "avg"
     kernel: int = field(default=5, metadata=limits(least=1))
@@ -67,9 +68,13 @@ class GemFilter:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if isinstance(self.keep, float) and not 0 < self.keep < 1:
+            raise ValueError(f"keep must be an integer, or a share of the prompt between 0 and 1, not {self.keep}")
+        if self.keep <= 0:
+            raise ValueError(f"keep must be at least 1, not {self.keep}")
         if self.kernel % 2 == 0:
             raise ValueError(f"kernel must be odd, not {self.kernel}: an even one would change the prompt's length")
-        if self.keep_first + self.keep_last > self.keep:
+        if self.keep_first + self.keep_last > self.keep >= 1:
             forced = self.keep_first + self.keep_last
             raise ValueError(f"keep_first and keep_last ask for {forced} tokens, more than keep = {self.keep}")
         if self.rule == "window" and self.row != "last":
@@ -96,8 +101,11 @@ class GemFilter:
 
         rules = ("logits", "window") if self.rule == "logits" else (self.rule,)
         base = replace(self, layer=0)
+        if length is None and self.keep < 1:
+            raise ValueError("a share of the prompt needs its length: call resolved(model, tokenizer, length)")
         size = None if length is None else measured_length(model, length, base)
-        choice = choose_filter_layer(model, tokenizer, keep=self.keep, rules=rules, base=base, length=size)
+        keep = self.budget(size) if size else int(self.keep)
+        choice = choose_filter_layer(model, tokenizer, keep=keep, rules=rules, base=base, length=size)
         return replace(self, layer=choice.layer, rule=choice.rule)  # type: ignore[arg-type]
 
     def layout(self, model: nn.Module, length: int) -> Layout | None:
@@ -124,7 +132,7 @@ class GemFilter:
             check_layer(model, self.layer)
         prompt = prompt_of(model, inputs, **given)
         rows = [prompt.real(row) for row in range(prompt.batch)]
-        if max(len(real) for real in rows) <= self.keep:
+        if all(len(real) <= self.budget(len(real)) for real in rows):
             return selection_of(prompt, rows, None, 0.0)
         return self.resolved(model, tokenizer, prompt.input_ids.shape[1])._select(model, prompt, rows)
 
@@ -137,10 +145,7 @@ class GemFilter:
                 warnings.warn(wrong, stacklevel=3)
         started = now(prompt.input_ids.device)
         scores = self.score(model, prompt)
-        chosen = [
-            real[best_positions(scores[row, real], self.keep, keep_first=self.keep_first, keep_last=self.keep_last)]
-            for row, real in enumerate(rows)
-        ]
+        chosen = [real[self.best(scores[row, real])] for row, real in enumerate(rows)]
         cut = sum(layout.chunks for layout in layouts) if _cut(layouts) else 0
         return selection_of(prompt, chosen, scores, now(prompt.input_ids.device) - started, cut)
 
@@ -187,6 +192,11 @@ class GemFilter:
     def pooled(self, scores: Tensor) -> Tensor:
         """Scores of one prompt's real tokens, spread to their neighbours."""
         return pool(scores, self.pooling, self.kernel, count_include_pad=self.count_include_pad)
+
+    def best(self, scores: Tensor) -> Tensor:
+        """The positions that stay by their scores (..., n), in rising order."""
+        budget = self.budget(scores.shape[-1])
+        return best_positions(scores, budget, keep_first=self.keep_first, keep_last=self.keep_last)
 
     def scores_of(self, projected: Projected, prompt: Prompt) -> Tensor:
         """Pooled scores from a layer's queries and keys. Each prompt is scored and pooled on its real tokens alone."""
@@ -253,7 +263,7 @@ class GemFilter:
 
     def budget(self, length: int) -> int:
         """How many tokens of a prompt of ``length`` stay."""
-        return min(self.keep, length)
+        return min(int(self.keep) if self.keep >= 1 else max(1, round(self.keep * length)), length)
 
     def at(self, layer: int) -> GemFilter:
         """The same filter at another layer."""

@@ -14,7 +14,7 @@ from assay.methods.gemfilter.adapter import Projected, attention_at, check_usabl
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.prompts import Prompt
-from assay.methods.gemfilter.scoring import RULES, best_positions
+from assay.methods.gemfilter.scoring import RULES
 
 STAGES = ["search", "found", "answer"]
 #: The mean share of the needle's tokens from which on a layer has found it.
@@ -122,8 +122,7 @@ def kept_by(
 
     def note(which: int, layer: int, scores: Tensor) -> None:
         chosen, wanted = filters[which], set(needle.needle_at)
-        forced = {"keep_first": chosen.keep_first, "keep_last": chosen.keep_last}
-        kept = set(best_positions(scores, chosen.keep, **forced).tolist())
+        kept = set(chosen.best(scores).tolist())
         place = which, layers.index(layer)
         found[0][place] = len(kept & wanted) / len(wanted)
         found[1][place] = float(kept >= set(needle.answer_at))

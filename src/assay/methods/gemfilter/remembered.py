@@ -71,10 +71,21 @@ def fingerprint(model: nn.Module) -> str:
     config: Any = model.config
     digest = hashlib.blake2b(config.to_json_string(use_diff=False).encode(), digest_size=12)
     for name, parameter in model.named_parameters():
-        flat = parameter.detach().flatten()
-        places = torch.linspace(0, max(len(flat) - 1, 0), min(len(flat), 64), dtype=torch.float64).round().long()
-        digest.update(name.encode() + flat[places.to(flat.device)].float().cpu().numpy().tobytes())
+        digest.update(name.encode() + _sample(parameter))
     return digest.hexdigest()
+
+
+def _sample(parameter: Any) -> bytes:
+    """Numbers from all over a parameter. One that is packed (quantized) is unpacked first, and where that cannot be
+    done its kind and shape have to do."""
+    for packed in (False, True):
+        try:
+            flat = (parameter.dequantize() if packed else parameter).detach().flatten()
+            places = torch.linspace(0, max(len(flat) - 1, 0), min(len(flat), 64), dtype=torch.float64).round().long()
+            return bytes(flat[places.to(flat.device)].float().cpu().numpy().tobytes())
+        except (AttributeError, NotImplementedError, RuntimeError, TypeError, IndexError):
+            continue
+    return f"{type(parameter).__name__} {tuple(parameter.shape)}".encode()
 
 
 def _words(tokenizer: Any) -> str:

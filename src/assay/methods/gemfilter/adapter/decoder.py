@@ -41,11 +41,9 @@ def attention_at(model: nn.Module) -> dict[int, nn.Module]:
             found[index] = readable[0]
         others += parts
     if not found:
-        kinds = ", ".join(sorted({type(part).__name__ for part in others})) or "no attention that is known"
-        raise ValueError(
-            f"the queries and keys of {type(model).__name__} cannot be read: it has {kinds}, which does not go through "
-            "transformers' attention interface"
-        )
+        kinds = ", ".join(sorted({type(part).__name__ for part in others}))
+        why = f"{kinds} does not go through transformers' attention interface" if kinds else "its layers have none"
+        raise ValueError(f"the queries and keys of {type(model).__name__} cannot be read: {why}")
     return found
 
 
