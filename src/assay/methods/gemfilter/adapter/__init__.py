@@ -1,7 +1,7 @@
 """Every private touch of transformers, in one place: its decoders, its attention interface and its caches.
 
 Nothing is patched for good. Hooks, registry entries and replaced forwards live inside context managers, and are gone
-when these end, however they end. Made for transformers 5; all families are tested on small random models.
+when these end, however they end. Made for transformers 5.4 and later; all families are tested on small random models.
 """
 
 from assay.methods.gemfilter.adapter.cache import (
