@@ -182,22 +182,16 @@ def test_auto_filters_with_the_chosen_layer_at_no_more_than_the_prompts_length(m
     ids = torch.tensor([needle_prompt(tokenizer, 120, 0.5, haystack=TEXT).input_ids])
     kept = auto.select(model, ids, tokenizer=tokenizer).kept()
     assert kept == GemFilter(layer=3, keep=24, rule="window", chunk=40, tail=30).select(model, ids).kept()
-    assert (seen[0]["length"], seen[0]["base"].chunk) == (96, 40)
+    assert (seen[0]["length"], seen[0]["base"].chunk) == (120, 40)
 
 
-def test_lengths_are_measured_at_the_next_step_below(model):
+def test_lengths_are_measured_at_the_next_step_below(make_model):
+    model = make_model("Llama", max_position_embeddings=2000)
     whole, cut = GemFilter(layer=0, keep=24), GemFilter(layer=0, keep=24, chunk=40)
-    assert [measured_length(model, n, whole) for n in (64, 65, 96, 120, 128, 191, 192)] == [
-        64,
-        64,
-        96,
-        96,
-        128,
-        128,
-        192,
-    ]
-    assert measured_length(model, 30, whole) == 30  # 24 tokens would leave nothing to filter
-    assert measured_length(model, 3000, whole) == 512  # its context
+    steps = {511: 511, 512: 512, 767: 512, 768: 768, 1023: 768, 1024: 1024, 1900: 1536}
+    assert {n: measured_length(model, n, whole) for n in steps} == steps
+    assert measured_length(model, 600, GemFilter(layer=0, keep=550)) == 600  # 512 tokens leave nothing to filter
+    assert measured_length(model, 3000, whole) == 2000  # its context
     assert measured_length(model, 3000, cut) == 2048
     assert measured_length(model, 100_000, cut) == 8192
 

@@ -28,6 +28,7 @@ from assay.networks.pretrained import context_length
 _ENOUGH = 6
 #: A prompt that is read in chunks is measured at this length at most: more chunks change little and cost much.
 _LONGEST = 8192
+_SHORT = 512
 _BY_LAYER = ("layer", "keep", "rule")
 
 
@@ -143,10 +144,12 @@ def choose_filter_layer(
 
 def measured_length(model: nn.Module, length: int, base: GemFilter) -> int:
     """The length at which a layer is measured for prompts of ``length`` tokens: the next lower one of 2ⁿ and 3·2ⁿ, so
-    that prompts of about one length share a choice and none costs more than the prompt itself."""
+    that prompts of about one length share a choice and none costs more than the prompt itself. Short prompts, which
+    leave little room for a needle, are measured at their own length."""
     most = _LONGEST if base.layout(model, length) is not None else context_length(model, length)
     below = 1 << (length.bit_length() - 1)
     step = below if length < below * 3 // 2 else below * 3 // 2
+    step = length if length < _SHORT else step
     return min(step if step > base.budget(step) else length, max(most, base.budget(length) + 1))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +26,16 @@ Tell = Callable[[str], None]
 
 def _silent(_: str) -> None:
     """Nobody wants to hear how far the work is."""
+
+
+@contextmanager
+def warnings_told(tell: Tell) -> Iterator[None]:
+    """A method's warnings as sentences, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for said in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
+        tell(said)
 
 
 @dataclass(frozen=True)
@@ -138,9 +150,9 @@ def ask(
 ) -> Answered:
     """Every method's answer to a question about a long text, ``new`` tokens at most."""
     ids, templated = chat_ids(loaded, text, question, chat=chat)
-    if len(ids) > (most := context_length(loaded.model, len(ids))):
-        cut = "; GemFilter reads them in chunks" if comparison.chunk is not None else ""
-        tell(f"the prompt's {len(ids):,} tokens exceed the {most:,} that the model was trained for{cut}")
+    if len(ids) > (most := context_length(loaded.model, len(ids))) and comparison.methods != ("gemfilter",):
+        tell(f"the prompt's {len(ids):,} tokens exceed the {most:,} that the model was trained for")
     chosen = comparison.filter(loaded, len(ids), tell)
-    answers = {name: answer(loaded, ids, method, new) for name, method in comparison.made(chosen).items()}
+    with warnings_told(tell):
+        answers = {name: answer(loaded, ids, method, new) for name, method in comparison.made(chosen).items()}
     return Answered(chosen, ids, templated, answers, peak_counts(loaded.model.device))

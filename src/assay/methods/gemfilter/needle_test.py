@@ -10,7 +10,7 @@ from assay.evaluation.answering import needle_table
 from assay.evaluation.needle_kinds import NEEDLES, Needle
 from assay.evaluation.needles import NeedlePrompt, needle_grid
 from assay.methods._checks import check_fields, limits, one_of
-from assay.methods.gemfilter.comparing import Comparison, Tell, _silent
+from assay.methods.gemfilter.comparing import Comparison, Tell, _silent, warnings_told
 from assay.methods.gemfilter.layers import LayerScan, layer_scan
 from assay.networks.pretrained import Loaded
 
@@ -79,7 +79,8 @@ class NeedleTest:
                 scan = layer_scan(loaded.model, grid, keep=keep, **told)  # type: ignore[arg-type]
                 report.scans[size] = scan
                 tell(f"{size} tokens: {scan.sentence()}")
-            report.rows.extend(self._rows(loaded, grid, chosen, tell))
+            with warnings_told(tell):
+                report.rows.extend(self._rows(loaded, grid, chosen, tell))
         return report
 
     def _rows(self, loaded: Loaded, grid: Sequence[NeedlePrompt], chosen: Any, tell: Tell) -> list[dict[str, Any]]:
