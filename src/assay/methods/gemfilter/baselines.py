@@ -73,7 +73,7 @@ class _Recent(Compression):
 def _received(layer: Attended, query: Tensor, keys: Tensor, per_query_head: bool = False) -> Tensor:
     """Attention that each key received from the rows of ``query`` (heads, rows, width): (kv_heads, n), the mean over
     each key's group, or (heads, n)."""
-    summed = attention_rows(query, keys, layer.scaling).sum(dim=1)
+    summed = attention_rows(query, keys, layer.scaling, softcap=layer.softcap).sum(dim=1)
     return summed if per_query_head else summed.reshape(keys.shape[0], -1, summed.shape[-1]).mean(dim=1)
 
 
@@ -93,6 +93,9 @@ class SnapKV(_Recent):
             raise ValueError(f"kernel must be odd, not {self.kernel}")
 
     def scores(self, layer: Attended) -> Tensor:
+        if self.per_query_head and layer.seen is not None:
+            kind = type(layer.attention).__name__
+            raise ValueError(f"index sets per query head need one of the families that are known by name, not {kind}")
         n = layer.hidden.shape[1]
         queries = layer.queries(n - self.window, n)
         found = []
@@ -161,7 +164,7 @@ def filtered_positions(chosen: GemFilter, layer: Attended) -> Tensor:
     if whole and not chosen.searches_row:
         place = chosen._position(n)
         queries = queries[:, :, place : place + 1]
-    scores = chosen.scores_of(Projected(queries, layer.keys, layer.scaling), prompt)
+    scores = chosen.scores_of(Projected(queries, layer.keys, layer.scaling, layer.softcap), prompt)
     return chosen.best(scores)
 
 
