@@ -22,15 +22,15 @@ def folder(tmp_path_factory):
     import transformers
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    from assay.evaluation.needles import _PLACES, _THINGS
+    from assay.evaluation.needle_kinds import PLACES, THINGS
 
     words = Tokenizer(models.WordLevel(unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n|\.| ?[^\s.]+| "), "isolated")
     words.decoder = decoders.Fuse()
     extra = [
         f"{TEXT} The secret ingredient of the soup served in {place} is {thing}. What is\n served in {place}?"
-        for place in _PLACES
-        for thing in _THINGS
+        for place in PLACES
+        for thing in THINGS
     ]
     extra.append("Read this long text and answer the question at its end from what it says.\n\nQuestion: \nAnswer:")
     words.train_from_iterator(extra, trainers.WordLevelTrainer(special_tokens=["<unk>", "<bos>", "<eos>"]))

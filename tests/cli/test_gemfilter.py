@@ -110,6 +110,21 @@ def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
     assert (tmp_path / "map.svg").read_text().startswith("<svg")
 
 
+def test_a_needle_of_ones_own_in_chunks_with_its_recall(folder):
+    words = "This is sentence number 7.|What is sentence number?|number"
+    usual = ["needle", "--model", folder, "--lengths", 200, "--depths", 2, "--layer", 1, "--chunk", 40]
+    usual += ["--haystack", folder / "text.txt", "--needle", words]
+    done = assay(*usual)
+    assert done.returncode == 0, done.stderr
+    assert "kept" in done.stdout
+    assert "share of the needle's tokens" in " ".join(done.stdout.split())
+    done = assay(*usual, "--json")
+    made = json.loads(done.stdout)
+    assert {row["method"] for row in made["rows"]} == {"full", "gemfilter"}
+    assert all(0 <= row["recall"] <= 1 for row in made["rows"] if row["method"] == "gemfilter")
+    assert made["needle"] == words
+
+
 def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
     done = assay(
         "needle",
@@ -154,6 +169,8 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--rule", "best"], "rule must be one of"),
         (["--compare", "magic"], "a method must be one of full, snapkv"),
         (["--new", 0], "Invalid value for '--new'"),
+        (["--chunk", 0], "chunk must be at least 2"),
+        (["--prompt-file", "empty.txt"], "empty.txt is empty: there is nothing to read"),
         (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
         (["--page", "no/such/place.html"], "cannot write no/such/place.html"),
         (["--model", "./text.txt"], "the model './text.txt' is not here: it holds no config.json"),
@@ -162,6 +179,7 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
 def test_bad_words_get_one_sentence(folder, words, sentence):
     usual = {"--model": folder, "--prompt-file": folder / "text.txt", "--keep": 20, "--layer": 1}
     usual |= dict(zip(words[::2], words[1::2], strict=True))
+    (folder / "empty.txt").write_text(" \n")
     done = assay("gemfilter", *(part for pair in usual.items() for part in pair), cwd=folder)
     assert done.returncode == 2, done.stderr
     last = done.stderr.strip().splitlines()[-1]
@@ -181,6 +199,10 @@ def test_bad_words_get_one_sentence(folder, words, sentence):
         (["--methods", ""], "at least one method"),
         (["--lengths", 20], "leaves no room for a haystack"),
         (["--needle", "gold"], "needle must be one of ingredient, passcode, sandwich"),
+        (["--needle", "a|b"], "a needle of your own is written 'sentence|question|answer'"),
+        (["--chunk", "much"], "--chunk takes a number of tokens or 'auto', not 'much'"),
+        (["--chunk", 1], "chunk must be at least 2"),
+        (["--lengths", 40, "--layer", "auto"], "a needle prompt of 40 tokens leaves no room"),
         (["--haystack", "model.safetensors"], "it is not text in UTF-8"),
     ],
 )

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.evaluation import needle_grid, needle_prompt, rouge1
-from assay.evaluation.needles import SANDWICH, passcode, secret_ingredient
+from assay.evaluation import Needle, needle_grid, needle_prompt, prose, rouge1
+from assay.evaluation.needle_kinds import NEEDLES, SANDWICH
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(200))
 
@@ -81,10 +81,38 @@ def test_what_cannot_be_built_is_refused(tokenizer):
 
 @given(st.integers(0, 10_000))
 def test_needles_hold_their_answer_once(seed):
-    for make in (secret_ingredient, passcode):
-        needle = make(random.Random(seed))
+    for kind in set(NEEDLES) - {"sandwich"}:
+        needle = NEEDLES[kind](random.Random(seed))
         assert needle.sentence.count(needle.answer) == 1
         assert needle.answer not in needle.question
+
+
+def test_a_needle_is_read_from_one_line():
+    needle = Needle.of("The gate opens at nine. | When does the gate open? | nine")
+    assert needle == Needle("The gate opens at nine.", "When does the gate open?", "nine")
+    for text, sentence in (
+        ("one|two", "is written 'sentence.question.answer'"),
+        ("a|b|", "is written 'sentence.question.answer'"),
+        ("The gate opens at nine.|When?|ten", "does not hold its answer 'ten'"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            Needle.of(text)
+
+
+def test_prose_of_several_kinds_is_what_the_machine_has(monkeypatch):
+    found = prose.haystacks()
+    assert "manual" in found
+    assert all(len(text) >= 20_000 for text in found.values())
+    monkeypatch.setattr(prose.metadata, "distributions", list)
+    monkeypatch.setattr(prose, "KINDS", {**prose.KINDS, "licences": prose.licence_text.__wrapped__})
+    assert "licences" not in prose.haystacks()
+
+
+def test_halves_of_a_text_share_no_sentence():
+    first, second = prose.halves(TEXT)
+    assert f"{first} {second}" == TEXT
+    assert first.endswith(".")
+    assert prose.halves("no full stop here") == ("no full", "stop here")
 
 
 def test_rouge_counts_words_with_multiplicity():

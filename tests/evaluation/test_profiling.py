@@ -57,6 +57,12 @@ def test_a_profile_has_a_row_per_length_and_method(llama):
         run_profiled(llama, torch.ones(2, 30, dtype=torch.long), GEM)
 
 
+def test_a_profile_counts_the_chunks_of_a_first_pass(llama, ids):
+    assert run_profiled(llama, ids, GemFilter(layer=2, keep=20, chunk=20, overlap=6, tail=10), 2).profile.chunks == 4
+    assert run_profiled(llama, ids, GEM, 2).profile.chunks == 0
+    assert run_profiled(llama, ids, SnapKV(20, 8), 2).profile.chunks == 0
+
+
 def test_an_answer_of_one_token_has_no_time_per_token(llama, ids):
     took = run_profiled(llama, ids, SnapKV(20, 8), 1).profile
     assert took.new_tokens == 1

@@ -17,7 +17,8 @@ from assay.evaluation.measure import timed
 from assay.lab.errors import UserError
 from assay.methods.gemfilter.adapter import after_attention, trimmed_cache
 from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released
-from assay.methods.gemfilter.baselines import FullAttention, SnapKV, share_prefill
+from assay.methods.gemfilter.baselines import FullAttention, SnapKV
+from assay.methods.gemfilter.compression import share_prefill
 from assay.methods.gemfilter.filter import GemFilter
 
 # LLaMA 3.1 8B and the layer of the text; weights are random, which no time depends on.

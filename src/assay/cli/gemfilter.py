@@ -24,6 +24,10 @@ Rule = Annotated[
     str | None,
     typer.Option("--rule", help="logits (the text's), softmax or window; left out, --layer auto chooses it too."),
 ]
+Chunk = Annotated[
+    str | None,
+    typer.Option("--chunk", help="Read the prompt in pieces of so many tokens, or 'auto' for long prompts only."),
+]
 Chat = Annotated[bool, typer.Option("--chat/--no-chat", help="Wrap the prompt in the model's chat template.")]
 
 
@@ -39,6 +43,7 @@ def gemfilter(
     keep: Annotated[int, typer.Option("--keep", help="Tokens of the prompt that stay.")] = 1024,
     layer: Layer = "auto",
     rule: Rule = None,
+    chunk: Chunk = None,
     compare: Annotated[str, typer.Option("--compare", help="Also answer with full, snapkv, h2o, one-run.")] = "",
     new: Annotated[int, typer.Option("--new", min=1, help="Tokens to generate at most.")] = 50,
     show: Annotated[bool, typer.Option("--show", help="Print the text that was kept.")] = False,
@@ -52,9 +57,11 @@ def gemfilter(
     from assay.methods.gemfilter.comparing import Comparison, ask
 
     text = text_of(prompt_file)
+    if not text.strip():
+        raise UserError(f"{prompt_file} is empty: there is nothing to read")
     writable(page)
     with one_sentence():
-        comparison = Comparison(("gemfilter", *_names(compare)), keep, _layer(layer), rule)
+        comparison = Comparison(("gemfilter", *_names(compare)), keep, _layer(layer), rule, _chunk(chunk))
         loaded = _loaded(model, device)
         made = ask(loaded, comparison, text, question, new=new, chat=chat, tell=say)
     assert made.selection is not None  # GemFilter is always asked
@@ -83,8 +90,14 @@ def needle(
     keep: Annotated[int | None, typer.Option("--keep", help="Tokens that stay; an eighth of the prompt else.")] = None,
     layer: Layer = "auto",
     rule: Rule = None,
+    chunk: Chunk = None,
     kind: Annotated[
-        str, typer.Option("--needle", help="ingredient, passcode, or sandwich (the text's).")
+        str,
+        typer.Option(
+            "--needle",
+            help="ingredient, passcode, sandwich (the text's), activity, meeting, owner, price, or your own: "
+            "'sentence|question|answer'.",
+        ),
     ] = "ingredient",
     haystack: Annotated[Path | None, typer.Option("--haystack", help="A text file; Python's manual else.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Draws needles and places.")] = 0,
@@ -100,6 +113,7 @@ def needle(
 
     With --layers every layer is scanned under every rule, one forward pass a prompt; --methods '' leaves it at that.
     """
+    from assay.evaluation import Needle
     from assay.methods.gemfilter.comparing import Comparison
     from assay.methods.gemfilter.needle_test import NeedleTest
     from assay.report import pictures
@@ -110,8 +124,9 @@ def needle(
         writable(path, pictures.SUFFIXES)
     text = None if haystack is None else text_of(haystack)
     with one_sentence():
-        comparison = Comparison(_names(methods), keep, _layer(layer), rule)
-        grid = {"depths": depths, "prompts": prompts, "needle": kind, "haystack": text, "seed": seed, "chat": chat}
+        comparison = Comparison(_names(methods), keep, _layer(layer), rule, _chunk(chunk))
+        asked = Needle.of(kind) if "|" in kind else kind
+        grid = {"depths": depths, "prompts": prompts, "needle": asked, "haystack": text, "seed": seed, "chat": chat}
         test = NeedleTest(comparison, _sizes(lengths), **grid, scan=layers is not None)  # type: ignore[arg-type]
         made = test.run(_loaded(model, device), say)
     if out is not None:
@@ -141,6 +156,14 @@ def _layer(layer: str) -> int | Literal["auto"]:
     if not re.fullmatch(r"-?[0-9]+", layer):
         raise UserError(f"--layer takes a number or 'auto', not '{layer}'")
     return int(layer)
+
+
+def _chunk(chunk: str | None) -> int | Literal["auto"] | None:
+    if chunk is None or chunk == "auto":
+        return "auto" if chunk else None
+    if not re.fullmatch(r"-?[0-9]+", chunk):
+        raise UserError(f"--chunk takes a number of tokens or 'auto', not '{chunk}'")
+    return int(chunk)
 
 
 def _names(methods: str) -> tuple[str, ...]:
@@ -193,5 +216,13 @@ def _shares(made: Any, methods: Sequence[str], sizes: Sequence[int]) -> Table:
     for size in sizes:
         table.add_column(f"{size:,} tokens", justify="right")
     for name in methods:
-        table.add_row(name, *("{}/{}".format(*made.share(name, size)) for size in sizes))
+        table.add_row(name, *(_cell(made, name, size) for size in sizes))
+    if any(made.recall(name, size) is not None for name in methods for size in sizes):
+        table.caption, table.caption_justify = "kept: share of the needle's tokens that the first pass kept", "left"
     return table
+
+
+def _cell(made: Any, name: str, size: int) -> str:
+    right, count = made.share(name, size)
+    recall = made.recall(name, size)
+    return f"{right}/{count}" + ("" if recall is None else f", kept {recall:.2f}")

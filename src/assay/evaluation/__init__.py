@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .highlight import highlighted
     from .longbench_runner import TaskScore, evaluate_longbench
     from .measure import Timed, timed
-    from .needles import Needle, NeedlePrompt, needle_grid, needle_prompt, rouge1
+    from .needle_kinds import Needle
+    from .needles import NeedlePrompt, needle_grid, needle_prompt, rouge1
     from .profiling import Profile, profile
 
 __all__ = [

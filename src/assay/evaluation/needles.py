@@ -5,113 +5,23 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from assay.evaluation.needle_kinds import NEEDLES, Needle
+from assay.evaluation.prose import manual_text
+
 _INTRODUCTION = "Read this long text and answer the question at its end from what it says.\n\n"
-_PLACES = [
-    "Lisbon",
-    "Oslo",
-    "Nairobi",
-    "Kyoto",
-    "Quito",
-    "Vienna",
-    "Dublin",
-    "Havana",
-    "Riga",
-    "Lagos",
-    "Toronto",
-    "Athens",
-    "Santiago",
-    "Helsinki",
-    "Cairo",
-    "Geneva",
-    "Jakarta",
-    "Warsaw",
-    "Denver",
-    "Tunis",
-]
-_THINGS = [
-    "saffron",
-    "cinnamon",
-    "ginger",
-    "honey",
-    "mustard",
-    "vanilla",
-    "pepper",
-    "garlic",
-    "mint",
-    "basil",
-    "lemon",
-    "olive",
-    "walnut",
-    "almond",
-    "cherry",
-    "pumpkin",
-    "coconut",
-    "butter",
-    "vinegar",
-    "chocolate",
-    "rosemary",
-    "onion",
-    "carrot",
-    "plum",
-]
 _CONTEXT = "\u2400context\u2400"
 _LEAST_ROOM = 16
 
 
 @dataclass(frozen=True)
-class Needle:
-    """A sentence to hide, the question about it and the answer that it holds."""
-
-    sentence: str
-    question: str
-    answer: str
-
-
-#: The needle of the text, which is scored by word overlap with the whole sentence.
-SANDWICH = Needle(
-    "The best thing to do in San Francisco is eat a sandwich and sit in Dolores Park on a sunny day.",
-    "What is the best thing to do in San Francisco?",
-    "eat a sandwich and sit in Dolores Park on a sunny day",
-)
-
-
-def secret_ingredient(draw: random.Random) -> Needle:
-    """A fact that no model knows and that can be marked right or wrong: one of 24 words, tied to one of 20 places."""
-    place, thing = draw.choice(_PLACES), draw.choice(_THINGS)
-    return Needle(
-        f"The secret ingredient of the soup served in {place} is {thing}.",
-        f"What is the secret ingredient of the soup served in {place}?",
-        thing,
-    )
-
-
-def passcode(draw: random.Random) -> Needle:
-    """A harder one: a random number of five digits, each of which must be kept."""
-    place, number = draw.choice(_PLACES), str(draw.randint(10_000, 99_999))
-    return Needle(
-        f"The secret passcode of the {place} office is {number}.",
-        f"What is the secret passcode of the {place} office?",
-        number,
-    )
-
-
-#: Kinds of needles by name: each draws one.
-NEEDLES: dict[str, Callable[[random.Random], Needle]] = {
-    "ingredient": secret_ingredient,
-    "passcode": passcode,
-    "sandwich": lambda _: SANDWICH,
-}
-
-
-@dataclass(frozen=True)
 class NeedlePrompt:
-    """A prompt as token ids, with the positions of the needle's tokens and of its answer's."""
+    """A prompt as token ids, with the positions of the needle's tokens and of its answer's. ``kind`` says for tables
+    what sort of needle and text it is made of."""
 
     input_ids: list[int]
     needle: Needle
@@ -119,19 +29,11 @@ class NeedlePrompt:
     answer_at: list[int]
     depth: float
     chat: bool
+    kind: str = ""
 
     def right(self, response: str) -> bool:
         """Whether a response gives the answer, whatever stands around it."""
         return self.needle.answer.lower() in response.lower()
-
-
-@cache
-def manual_text() -> str:
-    """English prose that every Python carries: the language's own manual."""
-    from pydoc_data.topics import topics
-
-    prose = (re.sub(r"\s+", " ", re.sub(r"[*`=~^-]{2,}", " ", topics[name])) for name in sorted(topics))
-    return "\n".join(prose)
 
 
 def needle_prompt(
@@ -153,6 +55,7 @@ def needle_prompt(
     if not 0 <= depth <= 1:
         raise ValueError(f"depth must lie between 0 and 1, not {depth}")
     draw = random.Random(f"needle:{seed}:{length}:{depth:.6f}")
+    kind = needle if isinstance(needle, str) else needle.question
     if isinstance(needle, str):
         if needle not in NEEDLES:
             raise ValueError(f"needles are {', '.join(NEEDLES)}, not {needle!r}")
@@ -174,7 +77,8 @@ def needle_prompt(
     place = room if depth == 1 else _sentence_start(tokenizer, context, int(room * depth))
     ids = [*before, *context[:place], *hidden, *context[place:], *after]
     first = len(before) + place
-    return NeedlePrompt(ids, needle, list(range(first, first + len(hidden))), [first + i for i in answer], depth, chat)
+    places = list(range(first, first + len(hidden)))
+    return NeedlePrompt(ids, needle, places, [first + i for i in answer], depth, chat, kind)
 
 
 def needle_grid(

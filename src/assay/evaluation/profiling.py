@@ -22,7 +22,8 @@ class Profile:
     ``second_prefill`` reads the selected tokens again, up to the first token of the answer; a method of one pass has
     none.
     ``token`` is the median time of the tokens after the first, 0 when there is none. Peaks are of the two passes; what
-    they count differs between devices, see ``measure.peak_counts``. ``cache_bytes`` is the cache when decoding ends.
+    they count differs between devices, see ``measure.peak_counts``. ``cache_bytes`` is the cache when decoding ends,
+    ``chunks`` the pieces in which a first pass read the prompt, 0 when it read it whole.
     """
 
     method: str
@@ -36,6 +37,7 @@ class Profile:
     first_peak: int | None
     second_peak: int | None
     cache_bytes: int
+    chunks: int = 0
 
     @property
     def peak_bytes(self) -> int | None:
@@ -114,7 +116,9 @@ def run_profiled(model: Any, input_ids: Any, method: Method, new: int = 50, **kw
         token=clock.per_token(),
         first_peak=(clock.prefill_peak or last_peak) if first is None else first.peak_bytes,
         second_peak=last_peak if first is None else decoding_peak,
-        cache_bytes=stored_bytes(made.past_key_values),
+        # A method of two passes may withhold a cache that does not belong to the whole prompt.
+        cache_bytes=stored_bytes(getattr(made, "kept_cache", None) or made.past_key_values),
+        chunks=getattr(selection, "chunks", 0),
     )
     return Run(made.sequences, profile, selection)
 

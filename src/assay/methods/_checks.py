@@ -101,6 +101,8 @@ def check_fields(settings: Any) -> None:
             continue
         if words and isinstance(value, str):
             one_of(name, value, words, " or an integer" if int in kinds else "")
+        elif float in kinds and isinstance(value, float):
+            number(name, value, **vars(within))
         elif int in kinds:
             object.__setattr__(settings, name, whole(name, value, within.least, within.most))  # type: ignore[arg-type]
         elif float in kinds:

@@ -57,7 +57,7 @@ def private_touches(source: str) -> list[str]:
 def test_the_reader_of_private_touches_sees_them():
     source = "from transformers.cache_utils import Cache\nconfig._attn_implementation\nlayer.self_attn\nself._own\n"
     assert private_touches(source) == ["transformers.cache_utils", "_attn_implementation", "self_attn"]
-    assert private_touches((PACKAGE / "adapter" / "reading.py").read_text())
+    assert private_touches((PACKAGE / "adapter" / "interface.py").read_text())
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path.name)

@@ -57,9 +57,52 @@ def masked_step(model, ids, kept):
         type(ALL_ATTENTION_FUNCTIONS)._global_mapping.pop("masked_reference")
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("name", ["snapkv", "snapkv-heads", "h2o", "one-run"])
 def test_a_compressed_cache_equals_a_full_one_with_the_dropped_entries_masked(any_model, ids, name):
+    compressed_equals_masked(any_model, ids, name)
+
+
+def other_model(family):
+    """Read through the attention interface, since its projections are not known by name."""
+    import transformers
+
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=97,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=None,
+        initializer_range=0.15,
+    )
+    return getattr(transformers, f"{family}ForCausalLM")(config).eval()
+
+
+@pytest.mark.parametrize("family", ["Olmo2", "Granite", "StableLm", "Cohere"])
+@pytest.mark.parametrize("name", ["snapkv", "h2o", "one-run"])
+def test_so_does_the_cache_of_a_family_that_is_not_known_by_name(ids, family, name):
+    model = other_model(family)
+    compressed_equals_masked(model, ids, name)
+    expected = model.generate(ids, max_new_tokens=6, do_sample=False)
+    assert torch.equal(METHODS[name](60).generate(model, ids, max_new_tokens=6, do_sample=False), expected)
+    usual = model.config._attn_implementation
+    alone = METHODS[name](20).generate(model, ids, max_new_tokens=6, do_sample=False)
+    assert torch.equal(share_prefill(model, ids, [METHODS[name](20)])[0].generate(model, max_new_tokens=6), alone)
+    assert model.config._attn_implementation == usual
+
+
+def test_what_a_family_that_is_not_known_cannot_do_is_refused(ids):
+    with pytest.raises(ValueError, match="known by name, not Olmo2Attention"):
+        SnapKV(20, 8, per_query_head=True).generate(other_model("Olmo2"), ids, max_new_tokens=2)
+
+
+@torch.no_grad()
+def compressed_equals_masked(any_model, ids, name):
     method = METHODS[name](20)
     kept = {}
 
@@ -278,6 +321,17 @@ def test_what_a_compressed_cache_cannot_do_is_refused(llama, ids):
             method.generate(llama, ids, generation_config=config)
     with pytest.raises(ValueError, match="not among its 5 layers"):
         OneRun(GemFilter(layer=9, keep=8)).generate(llama, ids, max_new_tokens=2)
+
+
+def test_a_filter_shares_no_prefill(llama, ids):
+    with pytest.raises(ValueError, match=r"gemfilter compresses no cache .* OneRun\(filter\) keeps"):
+        share_prefill(llama, ids, [GemFilter(layer=2, keep=20)])
+
+
+@pytest.mark.parametrize("name", ["snapkv", "one-run"])
+def test_inputs_beyond_tokens_are_refused(llama, ids, name):
+    with pytest.raises(ValueError, match="do not pass pixel_values"):
+        METHODS[name](20).generate(llama, {"input_ids": ids, "pixel_values": torch.ones(1, 3)})
 
 
 def test_nothing_is_left_behind_when_decoding_raises(llama, ids):

@@ -32,6 +32,21 @@ def test_a_prompt_that_fits_is_not_filtered(loaded):
     assert ask(loaded, Comparison(("full",), keep=9), TEXT, new=1).selection is None
 
 
+def test_prompts_beyond_the_context_are_told_of_and_read_in_chunks(loaded):
+    said = []
+    long = " ".join([TEXT] * 4)
+    ask(loaded, Comparison(("gemfilter",), keep=40, layer=1), long, new=1, tell=said.append)
+    assert len(said) == 1
+    assert "tokens at once exceed the 512 that the model was trained for: chunk='auto'" in said[0]
+    said.clear()
+    made = ask(loaded, Comparison(("gemfilter",), keep=40, layer=1, chunk="auto"), long, new=1, tell=said.append)
+    assert said == []
+    assert made.facts().endswith(f"chosen by layer 1 with 'logits', {made.selection.chunks} chunks")
+    assert made.selection.chunks > 3
+    with pytest.raises(ValueError, match="one-run reads the prompt whole"):
+        Comparison(("one-run",), chunk=64)
+
+
 def test_a_needle_test_has_rows_shares_and_scans(loaded):
     said = []
     test = NeedleTest(Comparison(("full", "gemfilter"), layer=1), [150, 200], depths=2, haystack=TEXT, scan=True)
@@ -63,5 +78,5 @@ def test_words_that_mean_nothing_are_refused_without_a_model():
             NeedleTest(Comparison(), [100], **{name: 0})
     with pytest.raises(ValueError, match="at least one method, or a scan"):
         NeedleTest(Comparison(()), [100])
-    with pytest.raises(ValueError, match="needle must be one of ingredient, passcode, sandwich, not 'gold'"):
+    with pytest.raises(ValueError, match=r"needle must be one of ingredient, .* or your own as .*, not 'gold'"):
         NeedleTest(Comparison(), [100], needle="gold")

@@ -46,7 +46,23 @@ def test_index_sets_per_query_head_cost_a_groups_size():
     assert apart.prefill_flops == grouped.prefill_flops
 
 
+def test_chunks_cost_time_linear_in_the_prompt_and_memory_that_is_constant():
+    options = {"layer": 13, "chunk": 2048, "tail": 128}
+    costs = [cost_model("gemfilter", LLAMA, n=n, **options) for n in (131_072, 1_048_576)]
+    assert costs[1].prefill_flops / costs[0].prefill_flops == pytest.approx(8, rel=0.02)
+    assert costs[1].prefill_bytes == costs[0].prefill_bytes
+    full, whole = (cost_model(method, LLAMA, n=131_072, layer=13) for method in ("full", "gemfilter"))
+    assert costs[0].prefill_flops < 0.6 * whole.prefill_flops < 0.3 * full.prefill_flops
+    one = cost_model("gemfilter", LLAMA, n=4096, layer=13, chunk=4000, tail=128)
+    assert one == cost_model("gemfilter", LLAMA, n=4096, layer=13)
+    alone = cost_model("gemfilter", LLAMA, n=2048 + 128, layer=13)
+    two = cost_model("gemfilter", LLAMA, n=2 * 2048 + 128, overlap=0, **options)
+    assert two.prefill_flops == pytest.approx(2 * alone.prefill_flops)
+
+
 def test_what_has_no_cost_is_refused():
+    with pytest.raises(ValueError, match="only GemFilter reads in chunks"):
+        cost_model("full", LLAMA, n=10, chunk=4)
     with pytest.raises(ValueError, match="SnapKV"):
         cost_model("h2o", LLAMA, n=10, per_query_head=True)
     with pytest.raises(ValueError, match="method must be one of"):

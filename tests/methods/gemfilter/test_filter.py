@@ -71,6 +71,19 @@ def test_generation_answers_from_the_kept_tokens(llama, ids):
     assert several.shape == (2, 62)
 
 
+def test_a_share_of_the_prompt_is_of_each_prompts_own_length(llama, ids):
+    batch, mask = torch.cat([ids, ids]), torch.ones(2, 60, dtype=torch.long)
+    batch[1, :20], mask[1, :20] = 0, 0
+    chosen = GemFilter(layer=2, keep=0.25)
+    selection = chosen.select(llama, batch, attention_mask=mask)
+    assert [len(selection.kept(row)) for row in (0, 1)] == [15, 10]
+    assert selection.kept(0) == GemFilter(layer=2, keep=15).select(llama, ids).kept()
+    assert chosen.budget(60) == 15
+    assert chosen.generate(llama, ids, max_new_tokens=2, do_sample=False).shape == (1, 62)
+    with pytest.raises(ValueError, match="a share of the prompt needs its length"):
+        GemFilter(layer="auto", keep=0.25).resolved(llama, object())
+
+
 def test_only_the_layers_below_run(llama, ids):
     calls = []
     for i, layer in enumerate(llama.model.layers):
@@ -237,7 +250,9 @@ def test_a_selection_reads_as_text(llama, ids):
         ({"layer": -1}, "layer must be at least 0"),
         ({"layer": 1.5}, "layer must be an integer"),
         ({"keep": 0}, "keep must be at least 1"),
-        ({"keep": 10.0}, "keep must be an integer"),
+        ({"keep": 10.0}, "keep must be an integer, or a share of the prompt between 0 and 1"),
+        ({"keep": 0.0}, "keep must be an integer, or a share"),
+        ({"keep": float("nan")}, "keep must be a number"),
         ({"keep": True}, "keep must be an integer"),
         ({"kernel": 4}, "kernel must be odd"),
         ({"rule": "best"}, "rule must be one of"),
@@ -287,9 +302,9 @@ def test_encoder_decoders_and_models_without_layers_are_refused(ids):
     sizes = dict(vocab_size=97, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2)
     with pytest.raises(ValueError, match="decoder-only"):
         GemFilter(layer=0, keep=8).select(transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes)), ids)
-    config = transformers.GPT2Config(vocab_size=97, n_embd=16, n_layer=2, n_head=2)
-    with pytest.raises(ValueError, match=r"layers\[i\]\.self_attn"):
-        GemFilter(layer=0, keep=8).select(transformers.GPT2LMHeadModel(config).eval(), ids)
+    config = transformers.MambaConfig(vocab_size=97, hidden_size=16, num_hidden_layers=2)
+    with pytest.raises(ValueError, match="MambaForCausalLM"):
+        GemFilter(layer=0, keep=8).select(transformers.MambaForCausalLM(config).eval(), ids)
 
 
 def test_a_sliding_filter_layer_is_warned_about(make_model, ids):

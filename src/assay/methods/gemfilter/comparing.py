@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +13,9 @@ from assay.evaluation.contract import Method
 from assay.evaluation.measure import peak_counts
 from assay.methods._checks import one_of
 from assay.methods.gemfilter.baselines import H2O, FullAttention, OneRun, SnapKV
-from assay.methods.gemfilter.filter import GemFilter, Selection
-from assay.methods.gemfilter.layers import choose_filter_layer, measured_length
+from assay.methods.gemfilter.choice import choose_filter_layer, measured_length
+from assay.methods.gemfilter.filter import GemFilter
+from assay.methods.gemfilter.selection import Selection
 from assay.networks.pretrained import Loaded, context_length
 
 METHODS = ("full", "snapkv", "h2o", "one-run", "gemfilter")
@@ -25,28 +28,41 @@ def _silent(_: str) -> None:
     """Nobody wants to hear how far the work is."""
 
 
+@contextmanager
+def warnings_told(tell: Tell) -> Iterator[None]:
+    """A method's warnings as sentences, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for said in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
+        tell(said)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Which methods, and the filter whose budget they share.
 
     Without ``keep`` an eighth of a prompt stays. ``layer="auto"`` measures the layer on needle prompts of about the
-    prompt's length, and the rule with it unless one is named.
+    prompt's length, and the rule with it unless one is named. ``chunk`` is GemFilter's.
     """
 
     methods: Sequence[str] = ("full", "gemfilter")
     keep: int | None = None
     layer: int | Literal["auto"] = "auto"
     rule: str | None = None
+    chunk: int | Literal["auto"] | None = None
 
     def __post_init__(self) -> None:
         for name in self.methods:
             one_of("a method", name, METHODS)
         self._wanted(1 if self.keep is None else self.keep)
+        if self.chunk is not None and "one-run" in self.methods:
+            raise ValueError("one-run reads the prompt whole: it does not go with chunks")
 
     def _wanted(self, keep: int) -> GemFilter:
         """The filter that was asked for, at layer 0 where one is to be measured."""
         layer = 0 if self.layer == "auto" else self.layer
-        return GemFilter(layer=layer, keep=keep, rule=self.rule or "logits")  # type: ignore[arg-type]
+        return GemFilter(layer=layer, keep=keep, rule=self.rule or "logits", chunk=self.chunk)  # type: ignore[arg-type]
 
     def budget(self, length: int) -> int:
         """Tokens that stay of a prompt of ``length``."""
@@ -66,19 +82,21 @@ class Comparison:
             keep=keep,
             rules=("logits", "window") if self.rule is None else (self.rule,),
             base=wanted,
-            length=measured_length(loaded.model, length),
+            length=measured_length(loaded.model, length, wanted),
+            warn=False,
             progress=lambda text: tell(f"measuring the layer: {text}"),
         )
-        tell(choice.sentence())
+        tell(choice.sentence() if choice.reliable else f"not reliable: {choice.sentence()}")
         return choice.filter()
 
     def made(self, chosen: GemFilter) -> dict[str, Method]:
         """The methods by name, with the filter's budget."""
-        recent = min(32, max(1, chosen.keep // 2))
+        keep = int(chosen.keep)
+        recent = min(32, max(1, keep // 2))
         known: dict[str, Callable[[], Method]] = {
             "full": FullAttention,
-            "snapkv": lambda: SnapKV(chosen.keep, window=recent),
-            "h2o": lambda: H2O(chosen.keep, window=recent),
+            "snapkv": lambda: SnapKV(keep, window=recent),
+            "h2o": lambda: H2O(keep, window=recent),
             "one-run": lambda: OneRun(chosen),
             "gemfilter": lambda: chosen,
         }
@@ -107,7 +125,9 @@ class Answered:
         if self.selection is None or self.selection.scores is None:
             return f"all {len(self.ids):,} tokens, since they fit: nothing was chosen"
         kept = len(self.selection.kept())
-        return f"{kept:,} of {len(self.ids):,} tokens, chosen by layer {self.chosen.layer} with '{self.chosen.rule}'"
+        cut = f", {self.selection.chunks} chunks" if self.selection.chunks else ""
+        by = f"chosen by layer {self.chosen.layer} with '{self.chosen.rule}'{cut}"
+        return f"{kept:,} of {len(self.ids):,} tokens, {by}"
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per method: its answer, times, memory and tokens."""
@@ -130,8 +150,9 @@ def ask(
 ) -> Answered:
     """Every method's answer to a question about a long text, ``new`` tokens at most."""
     ids, templated = chat_ids(loaded, text, question, chat=chat)
-    if len(ids) > (most := context_length(loaded.model, len(ids))):
+    if len(ids) > (most := context_length(loaded.model, len(ids))) and comparison.methods != ("gemfilter",):
         tell(f"the prompt's {len(ids):,} tokens exceed the {most:,} that the model was trained for")
     chosen = comparison.filter(loaded, len(ids), tell)
-    answers = {name: answer(loaded, ids, method, new) for name, method in comparison.made(chosen).items()}
+    with warnings_told(tell):
+        answers = {name: answer(loaded, ids, method, new) for name, method in comparison.made(chosen).items()}
     return Answered(chosen, ids, templated, answers, peak_counts(loaded.model.device))

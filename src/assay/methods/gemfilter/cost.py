@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.methods._checks import one_of
+from assay.methods.gemfilter.chunks import Layout
 
 METHODS = ("full", "snapkv", "h2o", "gemfilter", "one-run")
 
@@ -71,20 +72,26 @@ def cost_model(
     item: int = 2,
     resident: bool = True,
     per_query_head: bool = False,
+    chunk: int | None = None,
+    overlap: int | None = None,
+    tail: int = 128,
 ) -> Cost:
     """The cost of a prompt of ``n`` tokens and ``new`` decoded ones, with grouped caches and the terms linear in ``n``.
 
     Causal attention computes half of the square. GemFilter's second, short prefill belongs to its decoding, as in the
     text's table. ``resident`` keeps the whole model in memory during GemFilter's pass 1; without it only the filter's
     layers are loaded, which is what the text's formula assumes. ``per_query_head`` is SnapKV with an index set, and so
-    keys and values, for every query head. Bytes are weights, caches and, in the prefill, the keys
-    and values of the layer at work; activations are not counted.
+    keys and values, for every query head. ``chunk``, ``overlap`` and ``tail`` are GemFilter's, one chunk at a time.
+    Bytes are weights, caches and, in the prefill, the keys and values of the layer at work; activations are not
+    counted.
     """
     one_of("method", method, METHODS)
     if method in ("gemfilter", "one-run") and (layer is None or not 0 <= layer < shape.layers):
         raise ValueError(f"{method} needs a layer between 0 and {shape.layers - 1}, not {layer}")
     if per_query_head and method != "snapkv":
         raise ValueError(f"only SnapKV has index sets per query head, not {method}")
+    if chunk is not None and method != "gemfilter":
+        raise ValueError(f"only GemFilter reads in chunks, not {method}")
     k = n if method == "full" else min(keep, n)
     weights = item * (shape.layers * shape.layer_weights + shape.embedding_weights * (1 if shape.tied else 2))
     entry = 2 * shape.kv_heads * shape.head_dim * item
@@ -99,10 +106,13 @@ def cost_model(
         held = entry * shape.layers * n if method in ("full", "one-run") else entry * n + kept * shape.layers * k
         return Cost(prefill, decode, weights + held, weights + cache, cache)
     assert layer is not None
-    prefill = layer * _prefill(shape, n) + _scoring(shape, n)
+    size = n if chunk is None else chunk
+    layout = Layout.of(n, size, overlap=size // 8 if overlap is None else overlap, tail=0 if chunk is None else tail)
+    read = layout.chunk_length
+    prefill = layout.chunks * (layer * _prefill(shape, read) + _scoring(shape, read))
     loaded = weights if resident else item * ((layer + 1) * shape.layer_weights + shape.embedding_weights)
     decode += shape.layers * _prefill(shape, k) + head
-    return Cost(prefill, decode, loaded + entry * n, weights + cache, cache)
+    return Cost(prefill, decode, loaded + entry * read, weights + cache, cache)
 
 
 def cache_bytes(shape: Shape, length: int, item: int = 2) -> int:

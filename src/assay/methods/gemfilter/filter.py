@@ -1,12 +1,12 @@
 """GemFilter: an early layer finds the tokens that matter, and the model answers from those alone.
 
-Pass 1 runs the layers below the filter layer on the whole prompt and scores its tokens by the last query's attention;
-pass 2 is ordinary generation on the best ``keep`` tokens in their original order, with fresh positions.
+Pass 1 runs the layers below the filter layer on the whole prompt, or on chunks of it, and scores its tokens by the last
+query's attention; pass 2 is ordinary generation on the best ``keep`` tokens in their original order, with fresh
+positions.
 """
 
 from __future__ import annotations
 
-import copy
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -17,54 +17,15 @@ from torch import Tensor, nn
 from assay.evaluation.measure import now
 from assay.methods._checks import check_fields, limits
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers, sliding_window
-from assay.methods.gemfilter.prompts import Prompt, prompt_of
+from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
+from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
 from assay.methods.gemfilter.scoring import best_positions, largest_row, pool, token_scores
+from assay.methods.gemfilter.second_pass import answer_from, decode_for
+from assay.methods.gemfilter.selection import Selection, selection_of
+from assay.networks.pretrained import context_length
 
-
-@dataclass(frozen=True)
-class Selection:
-    """The tokens that a filter kept of a batch of prompts.
-
-    ``indices`` (batch, kept) are positions in the prompt, -1 where a short prompt leaves room on the left; ``scores``
-    (batch, n) are the pooled scores, -inf at padding. Where a prompt was short enough to keep whole, nothing was
-    scored and ``scores`` is None.
-    """
-
-    indices: Tensor
-    input_ids: Tensor
-    attention_mask: Tensor
-    scores: Tensor | None
-    prompt_length: int
-    seconds: float
-
-    def kept(self, row: int = 0) -> list[int]:
-        """The kept positions of one prompt."""
-        return [int(i) for i in self.indices[row] if i >= 0]
-
-    def tokens(self, tokenizer: Any, row: int = 0) -> list[str]:
-        """The kept tokens of one prompt, as strings."""
-        real = self.attention_mask[row].bool()
-        return [str(token) for token in tokenizer.convert_ids_to_tokens(self.input_ids[row][real].tolist())]
-
-    def text(self, tokenizer: Any, row: int = 0, gap: str = " … ") -> str:
-        """The kept text of one prompt for a person to read, with ``gap`` wherever tokens were dropped."""
-        ids = self.input_ids[row][self.attention_mask[row].bool()].tolist()
-        return gap.join(tokenizer.decode([ids[i] for i in span]) for span in _spans(self.kept(row)))
-
-    def recall(self, wanted: list[int], row: int = 0) -> float:
-        """The share of the wanted positions that were kept."""
-        return len(set(wanted) & set(self.kept(row))) / len(set(wanted))
-
-
-def _spans(positions: list[int]) -> list[list[int]]:
-    """Indices into ``positions``, cut wherever consecutive positions are not neighbours."""
-    spans: list[list[int]] = []
-    for i, position in enumerate(positions):
-        if i and position == positions[i - 1] + 1:
-            spans[-1].append(i)
-        else:
-            spans.append([i])
-    return spans
+#: What ``chunk="auto"`` takes for a chunk, and the length from which on it cuts.
+AUTO_CHUNK, AUTO_LONG = 1024, 4096
 
 
 @dataclass(frozen=True)
@@ -72,14 +33,21 @@ class GemFilter:
     """Which layer filters, how many tokens stay, and how they are scored. The defaults are the text's.
 
     ``layer`` counts from 0: the text's "13th layer" of LLaMA 3.1 8B is 13 here; ``auto`` measures on needle prompts,
-    and takes the rule that finds them earliest. ``rule`` is ``logits`` (raw logits of the last row), ``softmax`` (its
-    attention) or ``window`` (attention of the last ``window`` rows). ``row`` may be, for ablations, ``middle``,
+    and takes the rule that finds them in most layers. ``rule`` is ``logits`` (raw logits of the last row), ``softmax``
+    (its attention) or ``window`` (attention of the last ``window`` rows). ``row`` may be, for ablations, ``middle``,
     ``largest`` (by the query's norm), ``largest-attention`` (by the norm of its row of attention, which takes time
-    quadratic in the prompt) or a position. ``mlp_chunk`` bounds the memory of pass 1.
+    quadratic in the prompt) or a position. ``keep`` below 1 is a share of the prompt. ``mlp_chunk`` bounds the memory
+    of pass 1.
+
+    ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it and
+    its first ``anchor`` tokens in front, so that time grows with the length and not with its square, and no prompt is
+    too long; ``auto`` does so with prompts of more than 4,096 tokens or beyond the model's context. Neighbours share
+    ``overlap`` tokens (an eighth of a chunk by default). The first ``sink`` tokens of a chunk are scored by the one
+    before it. Chunks run together as far as ``chunk_memory`` GiB of activations go.
     """
 
     layer: int | Literal["auto"] = field(metadata=limits(least=0))
-    keep: int = field(default=1024, metadata=limits(least=1))
+    keep: int | float = 1024
     rule: Literal["logits", "softmax", "window"] = "logits"
     pooling: Literal["avg", "max"] | None = "avg"
     kernel: int = field(default=5, metadata=limits(least=1))
@@ -89,18 +57,37 @@ class GemFilter:
     keep_first: int = field(default=0, metadata=limits(least=0))
     keep_last: int = field(default=0, metadata=limits(least=0))
     mlp_chunk: int | None = field(default=8192, metadata=limits(least=1))
+    chunk: int | Literal["auto"] | None = field(default=None, metadata=limits(least=2))
+    overlap: int | None = field(default=None, metadata=limits(least=0))
+    tail: int = field(default=128, metadata=limits(least=1))
+    anchor: int = field(default=0, metadata=limits(least=0))
+    sink: int = field(default=4, metadata=limits(least=0))
+    chunk_memory: float = field(default=1.0, metadata=limits(above=0))
 
     name = "gemfilter"
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if isinstance(self.keep, float) and not 0 < self.keep < 1:
+            raise ValueError(f"keep must be an integer, or a share of the prompt between 0 and 1, not {self.keep}")
+        if self.keep <= 0:
+            raise ValueError(f"keep must be at least 1, not {self.keep}")
         if self.kernel % 2 == 0:
             raise ValueError(f"kernel must be odd, not {self.kernel}: an even one would change the prompt's length")
-        if self.keep_first + self.keep_last > self.keep:
+        if self.keep_first + self.keep_last > self.keep >= 1:
             forced = self.keep_first + self.keep_last
             raise ValueError(f"keep_first and keep_last ask for {forced} tokens, more than keep = {self.keep}")
         if self.rule == "window" and self.row != "last":
             raise ValueError("the rule window looks at the last rows: it goes with row='last' only")
+        if self.chunk is None:
+            return
+        if self.row != "last":
+            raise ValueError("every chunk ends in the prompt's last rows: chunks go with row='last' only")
+        size = AUTO_CHUNK if self.chunk == "auto" else self.chunk
+        if self.overlap is not None and self.overlap >= size:
+            raise ValueError(f"overlap must be smaller than a chunk of {size} tokens, not {self.overlap}")
+        if self.rule == "window" and self.tail < self.window:
+            raise ValueError(f"tail must hold the {self.window} rows of the window, not {self.tail} tokens")
 
     def resolved(self, model: nn.Module, tokenizer: Any = None, length: int | None = None) -> GemFilter:
         """The same filter with ``auto`` replaced by the layer that was chosen, and the default rule by its rule.
@@ -110,13 +97,32 @@ class GemFilter:
             return self
         if tokenizer is None:
             raise ValueError("layer='auto' is measured on needle prompts and needs the tokenizer: pass tokenizer=...")
-        from assay.methods.gemfilter.layers import choose_filter_layer, measured_length
+        from assay.methods.gemfilter.choice import choose_filter_layer, measured_length
 
         rules = ("logits", "window") if self.rule == "logits" else (self.rule,)
-        size = None if length is None else measured_length(model, length)
         base = replace(self, layer=0)
-        choice = choose_filter_layer(model, tokenizer, keep=self.keep, rules=rules, base=base, length=size)
+        if length is None and self.keep < 1:
+            raise ValueError("a share of the prompt needs its length: call resolved(model, tokenizer, length)")
+        size = None if length is None else measured_length(model, length, base)
+        keep = self.budget(size) if size else int(self.keep)
+        choice = choose_filter_layer(model, tokenizer, keep=keep, rules=rules, base=base, length=size)
         return replace(self, layer=choice.layer, rule=choice.rule)  # type: ignore[arg-type]
+
+    def layout(self, model: nn.Module, length: int) -> Layout | None:
+        """How a prompt of ``length`` tokens is cut into chunks, None when it is read whole."""
+        size, tail = self.chunk, self.tail
+        if size == "auto":
+            context = context_length(model, length)
+            if length <= min(AUTO_LONG, context):
+                return None
+            # A model for short texts gets chunks that leave most of its context free.
+            tail = min(tail, max(self.window, context // 4))
+            size = max(2, min(AUTO_CHUNK, context // 2 - tail - self.anchor))
+        if size is None:
+            return None
+        overlap = min(size // 8 if self.overlap is None else self.overlap, size - 1)
+        made = Layout.of(length, size, overlap=overlap, tail=tail, anchor=self.anchor, sink=self.sink)
+        return made if made.chunks > 1 else None
 
     def select(self, model: nn.Module, inputs: Any = None, *, tokenizer: Any = None, **given: Any) -> Selection:
         """Pass 1: the tokens that the filter layer points at. Takes ids, or what a tokenizer returns; the ``tokenizer``
@@ -126,39 +132,71 @@ class GemFilter:
             check_layer(model, self.layer)
         prompt = prompt_of(model, inputs, **given)
         rows = [prompt.real(row) for row in range(prompt.batch)]
-        if max(len(real) for real in rows) <= self.keep:
-            return _selection(prompt, rows, None, 0.0)
+        if all(len(real) <= self.budget(len(real)) for real in rows):
+            return selection_of(prompt, rows, None, 0.0)
         return self.resolved(model, tokenizer, prompt.input_ids.shape[1])._select(model, prompt, rows)
 
     def _select(self, model: nn.Module, prompt: Prompt, rows: list[Tensor]) -> Selection:
         assert self.layer != "auto"
+        layouts = self._layouts(model, prompt)
+        longest = max(layout.chunk_length for layout in layouts)
+        for wrong in (_too_far(model, self.layer, longest), _too_long(model, longest)):
+            if wrong:
+                warnings.warn(wrong, stacklevel=3)
         started = now(prompt.input_ids.device)
-        if (window := sliding_window(model, self.layer)) is not None and window < prompt.input_ids.shape[1]:
-            warnings.warn(
-                f"layer {self.layer} attends to the last {window} tokens only, so its scores of earlier ones are "
-                "untrained: choose a layer with full attention",
-                stacklevel=3,
-            )
         scores = self.score(model, prompt)
-        chosen = [
-            real[best_positions(scores[row, real], self.keep, keep_first=self.keep_first, keep_last=self.keep_last)]
-            for row, real in enumerate(rows)
-        ]
-        return _selection(prompt, chosen, scores, now(prompt.input_ids.device) - started)
+        chosen = [real[self.best(scores[row, real])] for row, real in enumerate(rows)]
+        cut = sum(layout.chunks for layout in layouts) if _cut(layouts) else 0
+        return selection_of(prompt, chosen, scores, now(prompt.input_ids.device) - started, cut)
+
+    def _layouts(self, model: nn.Module, prompt: Prompt) -> list[Layout]:
+        """One for each prompt of a batch; a single chunk where it is read whole."""
+        lengths = [len(prompt.real(row)) for row in range(prompt.batch)]
+        return [self.layout(model, length) or Layout.of(length, length, overlap=0, tail=0) for length in lengths]
 
     def score(self, model: nn.Module, prompt: Prompt, *, interface: bool | None = None) -> Tensor:
         """Pooled scores of every token, (batch, n), -inf at padding."""
         if self.layer == "auto":
             raise ValueError("layer='auto' must be resolved first: call resolved(model, tokenizer)")
+        options: dict[str, Any] = {"mlp_chunk": self.mlp_chunk, "interface": interface}
+        layouts = self._layouts(model, prompt)
+        if _cut(layouts):
+            return self._joined(model, prompt, layouts, options)
         found: dict[int, Tensor] = {}
 
         def take(layer: int, projected: Projected) -> None:
             found[layer] = self.scores_of(projected, prompt)
 
         rows = None if self.searches_row else self._rows(prompt)
-        options: dict[str, Any] = {"mlp_chunk": self.mlp_chunk, "interface": interface}
         read_layers(model, prompt.input_ids, prompt.mask, [self.layer], rows, take, **options)
         return found[self.layer]
+
+    def _joined(self, model: nn.Module, prompt: Prompt, layouts: list[Layout], options: dict[str, Any]) -> Tensor:
+        joined = [Joined(self.rule, layout) for layout in layouts]
+
+        def take(_: int, row: int, number: int, projected: Projected) -> None:
+            joined[row].add(number, projected)
+
+        assert self.layer != "auto"
+        read_chunks(model, prompt, layouts, [self.layer], self.rows, take, memory=self.chunk_memory, **options)
+        scores = torch.full(prompt.input_ids.shape, float("-inf"), device=prompt.input_ids.device)
+        for row, part in enumerate(joined):
+            scores[row, prompt.real(row)] = self.pooled(part.scores())
+        return scores
+
+    @property
+    def rows(self) -> int:
+        """How many rows of attention score."""
+        return self.window if self.rule == "window" else 1
+
+    def pooled(self, scores: Tensor) -> Tensor:
+        """Scores of one prompt's real tokens, spread to their neighbours."""
+        return pool(scores, self.pooling, self.kernel, count_include_pad=self.count_include_pad)
+
+    def best(self, scores: Tensor) -> Tensor:
+        """The positions that stay by their scores (..., n), in rising order."""
+        budget = self.budget(scores.shape[-1])
+        return best_positions(scores, budget, keep_first=self.keep_first, keep_last=self.keep_last)
 
     def scores_of(self, projected: Projected, prompt: Prompt) -> Tensor:
         """Pooled scores from a layer's queries and keys. Each prompt is scored and pooled on its real tokens alone."""
@@ -177,9 +215,8 @@ class GemFilter:
                 queries = everywhere[:, last : last + 1]
             elif self.row != "last":
                 last = self._position(len(real))
-            raw = token_scores(self.rule, queries, keys, projected.scaling, last)
-            pooled = pool(raw, self.pooling, self.kernel, count_include_pad=self.count_include_pad)
-            scores[row, real] = pooled
+            raw = token_scores(self.rule, queries, keys, projected.scaling, last, softcap=projected.softcap)
+            scores[row, real] = self.pooled(raw)
         return scores
 
     @property
@@ -189,13 +226,12 @@ class GemFilter:
 
     def _rows(self, prompt: Prompt) -> Tensor:
         """The positions whose queries are needed, (batch, rows)."""
-        count = self.window if self.rule == "window" else 1
         rows = []
         for row in range(prompt.batch):
             real = prompt.real(row)
             if self.row == "last":
                 # A prompt shorter than the window repeats its first row, which scores_of drops again.
-                places = torch.arange(len(real) - count, len(real), device=real.device).clamp_min(0)
+                places = torch.arange(len(real) - self.rows, len(real), device=real.device).clamp_min(0)
             else:
                 places = torch.tensor([self._position(len(real))], device=real.device)
             rows.append(real[places])
@@ -210,58 +246,47 @@ class GemFilter:
 
     def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
         """Both passes. Takes what ``model.generate`` takes and returns what it returns: the whole prompt with the new
-        tokens behind it, so that code which cuts the prompt off goes on working."""
-        given = {name: kwargs.pop(name) for name in ("input_ids", "attention_mask") if name in kwargs}
-        for name, why in (("past_key_values", "answers from a fresh cache"), ("inputs_embeds", "gathers tokens")):
-            if kwargs.get(name) is not None:
-                raise ValueError(f"GemFilter {why}: do not pass {name}")
-        selection = self.select(model, inputs, tokenizer=kwargs.get("tokenizer"), **given)
-        return self.answer(model, selection, prompt_of(model, inputs, **given).input_ids, **kwargs)
+        tokens behind it, so that code which cuts the prompt off goes on working. Processors, stopping criteria and
+        streamers see the kept tokens in place of the prompt."""
+        given, others = parts_of(inputs, kwargs)
+        kwargs = tokens_alone(others)
+        selection = self.select(model, tokenizer=kwargs.get("tokenizer"), **given)
+        return self.answer(model, selection, prompt_of(model, **given).input_ids, **kwargs)
 
     def answer(self, model: Any, selection: Selection, input_ids: Tensor, **kwargs: Any) -> Any:
         """Pass 2: generation from the kept tokens. Lengths that count the prompt count the whole one."""
-        dropped = input_ids.shape[1] - selection.input_ids.shape[1]
-        kwargs = _without_dropped(kwargs, dropped, model.generation_config)
-        made = model.generate(input_ids=selection.input_ids, attention_mask=selection.attention_mask, **kwargs)
-        bare = isinstance(made, Tensor)
-        sequences = made if bare else made.sequences
-        copies = sequences.shape[0] // len(input_ids)
-        whole = input_ids.repeat_interleave(copies, dim=0).to(sequences.device)
-        sequences = torch.cat([whole, sequences[:, selection.input_ids.shape[1] :]], dim=1)
-        if bare:
-            return sequences
-        made.sequences = sequences
-        return made
+        return answer_from(model, selection, input_ids, **kwargs)
+
+    def __call__(self, model: Any, input_ids: Tensor, **prepared: Any) -> Any:
+        """What ``model.generate(**inputs, custom_generate=gem)`` calls: the same as ``gem.generate``."""
+        return decode_for(self, model, input_ids, **prepared)
 
     def budget(self, length: int) -> int:
         """How many tokens of a prompt of ``length`` stay."""
-        return min(self.keep, length)
+        return min(int(self.keep) if self.keep >= 1 else max(1, round(self.keep * length)), length)
 
     def at(self, layer: int) -> GemFilter:
         """The same filter at another layer."""
         return replace(self, layer=layer)
 
 
-def _without_dropped(kwargs: dict[str, Any], dropped: int, usual: Any) -> dict[str, Any]:
-    """``max_length`` and ``min_length`` count prompt and answer: shorten them by the tokens that were dropped, wherever
-    they stand: in the call, in its configuration, or in the model's own."""
-    kwargs = dict(kwargs)
-    counted = kwargs.get("max_new_tokens") is not None
-    config = copy.deepcopy(kwargs.get("generation_config") or (None if counted else usual))
-    for name in ("max_length", "min_length"):
-        if kwargs.get(name) is not None:
-            kwargs[name] = max(1, kwargs[name] - dropped)
-        elif getattr(config, name, None):
-            setattr(config, name, max(1, getattr(config, name) - dropped))
-            kwargs["generation_config"] = config
-    return kwargs
+def _cut(layouts: list[Layout]) -> bool:
+    return any(layout.chunks > 1 for layout in layouts)
 
 
-def _selection(prompt: Prompt, chosen: list[Tensor], scores: Tensor | None, seconds: float) -> Selection:
-    """Selections of unequal length, padded on the left."""
-    length = max(len(places) for places in chosen)
-    indices = torch.full((prompt.batch, length), -1, device=prompt.input_ids.device)
-    for row, places in enumerate(chosen):
-        indices[row, length - len(places) :] = places
-    ids = prompt.input_ids.gather(1, indices.clamp_min(0))
-    return Selection(indices, ids, (indices >= 0).long(), scores, prompt.input_ids.shape[1], seconds)
+def _too_far(model: nn.Module, layer: int, length: int) -> str | None:
+    if (window := sliding_window(model, layer)) is None or window >= length:
+        return None
+    return (
+        f"layer {layer} attends to the last {window} tokens only, so its scores of earlier ones are untrained: choose "
+        "a layer with full attention"
+    )
+
+
+def _too_long(model: nn.Module, length: int) -> str | None:
+    if length <= (context := context_length(model, length)):
+        return None
+    return (
+        f"{length:,} tokens at once exceed the {context:,} that the model was trained for: chunk='auto' reads a prompt "
+        "of any length in pieces"
+    )

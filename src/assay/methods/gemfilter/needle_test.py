@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.evaluation.answering import needle_table
-from assay.evaluation.needles import NEEDLES, NeedlePrompt, needle_grid
+from assay.evaluation.needle_kinds import NEEDLES, Needle
+from assay.evaluation.needles import NeedlePrompt, needle_grid
 from assay.methods._checks import check_fields, limits, one_of
-from assay.methods.gemfilter.comparing import Comparison, Tell, _silent
+from assay.methods.gemfilter.comparing import Comparison, Tell, _silent, warnings_told
 from assay.methods.gemfilter.layers import LayerScan, layer_scan
 from assay.networks.pretrained import Loaded
 
@@ -33,6 +34,12 @@ class NeedleReport:
         right = [row["right"] for row in self.rows if (row["method"], row["length"]) == (method, length)]
         return sum(right), len(right)
 
+    def recall(self, method: str, length: int) -> float | None:
+        """The mean share of the needle's tokens that a method's first pass kept, None for a method without one."""
+        rows = [row["recall"] for row in self.rows if (row["method"], row["length"]) == (method, length)]
+        known = [share for share in rows if share is not None]
+        return sum(known) / len(known) if known else None
+
 
 @dataclass(frozen=True)
 class NeedleTest:
@@ -43,7 +50,7 @@ class NeedleTest:
     lengths: Sequence[int]
     depths: int = field(default=5, metadata=limits(least=1))
     prompts: int = field(default=1, metadata=limits(least=1))
-    needle: str = "ingredient"
+    needle: str | Needle = "ingredient"
     haystack: str | None = None
     seed: int = 0
     chat: bool = True
@@ -51,7 +58,8 @@ class NeedleTest:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        one_of("needle", self.needle, NEEDLES)
+        if not isinstance(self.needle, Needle):
+            one_of("needle", self.needle, NEEDLES, " or your own as 'sentence|question|answer'")
         if not (self.comparison.methods or self.scan):
             raise ValueError("a needle test needs at least one method, or a scan of the layers")
 
@@ -62,14 +70,17 @@ class NeedleTest:
         options: dict[str, Any] = {"seed": self.seed, "haystack": self.haystack, "chat": self.chat}
         for size in self.lengths:
             keep = report.budgets[size] = self.comparison.budget(size)
-            chosen = self.comparison.filter(loaded, size, tell)
+            # Prompts first: a length that leaves no room is refused before a layer is measured at another one.
             grid = list(needle_grid(loaded.tokenizer, [size], places, self.prompts, needle=self.needle, **options))
+            chosen = self.comparison.filter(loaded, size, tell)
             report.chat.append(grid[0].chat)
             if self.scan:
-                scan = layer_scan(loaded.model, grid, keep=keep, progress=lambda text: tell(f"scan: {text}"))
+                told = {"base": chosen, "progress": lambda text: tell(f"scan: {text}")}
+                scan = layer_scan(loaded.model, grid, keep=keep, **told)  # type: ignore[arg-type]
                 report.scans[size] = scan
                 tell(f"{size} tokens: {scan.sentence()}")
-            report.rows.extend(self._rows(loaded, grid, chosen, tell))
+            with warnings_told(tell):
+                report.rows.extend(self._rows(loaded, grid, chosen, tell))
         return report
 
     def _rows(self, loaded: Loaded, grid: Sequence[NeedlePrompt], chosen: Any, tell: Tell) -> list[dict[str, Any]]:

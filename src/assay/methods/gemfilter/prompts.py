@@ -30,14 +30,41 @@ class Prompt:
         return self.mask[row].nonzero().squeeze(1)
 
 
+_TOKENS = ("input_ids", "attention_mask")
+# Tensors that say nothing about single tokens of the prompt.
+_HARMLESS = ("negative_prompt_ids", "negative_prompt_attention_mask", "logits_to_keep")
+
+
+def parts_of(inputs: Any, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tokens of a call with their mask, and everything else: what a tokenizer returns may hold more than tokens."""
+    given = dict(inputs) if isinstance(inputs, Mapping) else {} if inputs is None else {"input_ids": inputs}
+    given |= kwargs
+    return {name: given.pop(name) for name in _TOKENS if name in given}, given
+
+
+def tokens_alone(others: dict[str, Any]) -> dict[str, Any]:
+    """What goes on to generation beside the tokens. Inputs that belong to single tokens, or stand for some, are
+    refused, since they would be lost or misplaced; types of tokens that are all 0 say nothing and are left out."""
+    others = dict(others)
+    for name, why in (("past_key_values", "answers from a fresh cache"), ("inputs_embeds", "gathers tokens")):
+        if others.get(name) is not None:
+            raise ValueError(f"GemFilter {why}: do not pass {name}")
+    kinds = others.get("token_type_ids")
+    if kinds is not None and not bool(torch.as_tensor(kinds).any()):
+        del others["token_type_ids"]
+    for name, value in others.items():
+        parts = value if isinstance(value, (list, tuple)) else [value]
+        if name not in _HARMLESS and (any(isinstance(part, Tensor) for part in parts) or name == "token_type_ids"):
+            raise ValueError(f"a prompt is read as tokens alone, at positions of its own: do not pass {name}")
+    return others
+
+
 def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
     """A prompt from a tensor of ids, a list of ids, or a mapping as tokenizers return it; on the model's device."""
-    if isinstance(inputs, Mapping):
-        given = {**inputs, **given}
-    elif inputs is not None:
-        given = {"input_ids": inputs, **given}
+    given, others = parts_of(inputs, given)
     if given.get("input_ids") is None:
         raise ValueError("GemFilter needs input_ids: there are no tokens to gather from inputs_embeds alone")
+    tokens_alone(others)
     device = next(model.parameters()).device
     ids = torch.as_tensor(given["input_ids"], device=device)
     ids = ids[None] if ids.dim() == 1 else ids

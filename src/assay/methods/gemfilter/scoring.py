@@ -22,16 +22,20 @@ def logit_scores(query: Tensor, keys: Tensor) -> Tensor:
     return torch.cat(blocks)
 
 
-def attention_rows(queries: Tensor, keys: Tensor, scaling: float, last: int | None = None) -> Tensor:
+def attention_rows(
+    queries: Tensor, keys: Tensor, scaling: float, last: int | None = None, *, softcap: float | None = None
+) -> Tensor:
     """Softmax attention of some rows: queries (heads, rows, width), keys (kv_heads, n, width) -> (heads, rows, n).
 
     The rows are consecutive positions; ``last`` is the last one's position (the end of the prompt by default), and
-    keys after a row's own position are masked.
+    keys after a row's own position are masked. ``softcap`` bounds the logits as the model does, c·tanh(logits/c).
     """
-    return causal_logits(queries, keys, scaling, last).softmax(dim=-1)
+    return causal_logits(queries, keys, scaling, last, softcap=softcap).softmax(dim=-1)
 
 
-def causal_logits(queries: Tensor, keys: Tensor, scaling: float, last: int | None = None) -> Tensor:
+def causal_logits(
+    queries: Tensor, keys: Tensor, scaling: float, last: int | None = None, *, softcap: float | None = None
+) -> Tensor:
     """What ``attention_rows`` takes the softmax of: -inf at keys after a row's own position."""
     n, rows = keys.shape[1], queries.shape[1]
     last = n - 1 if last is None else last
@@ -39,6 +43,8 @@ def causal_logits(queries: Tensor, keys: Tensor, scaling: float, last: int | Non
     with torch.autocast(keys.device.type, enabled=False):
         blocks = [grouped @ block.float().transpose(1, 2) for block in torch.split(keys, _BLOCK, dim=1)]
     logits = (blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=-1)).reshape(-1, rows, n)
+    if softcap is not None:
+        logits = softcap * (logits / softcap).tanh()
     first = last - rows + 1
     if rows > 1 or last < n - 1:
         later = torch.arange(first, n, device=keys.device) > torch.arange(first, last + 1, device=keys.device)[:, None]
@@ -64,16 +70,24 @@ def largest_row(rule: str, queries: Tensor, keys: Tensor, scaling: float, block:
     return place
 
 
-def token_scores(rule: str, queries: Tensor, keys: Tensor, scaling: float, last: int | None = None) -> Tensor:
+def token_scores(
+    rule: str,
+    queries: Tensor,
+    keys: Tensor,
+    scaling: float,
+    last: int | None = None,
+    *,
+    softcap: float | None = None,
+) -> Tensor:
     """The score of every key under a rule: queries (heads, rows, width), keys (kv_heads, n, width) -> (n,).
 
     ``logits`` is the text's rule and looks at the last of the rows alone, as does ``softmax``; ``window`` averages the
-    attention of all rows. All three sum over heads.
+    attention of all rows. All three sum over heads. A soft cap bounds attention's logits; raw ones stay raw.
     """
     if rule == "logits":
         return logit_scores(queries[:, -1], keys)
     rows = queries[:, -1:] if rule == "softmax" else queries
-    return attention_rows(rows, keys, scaling, last).mean(dim=1).sum(dim=0)
+    return attention_rows(rows, keys, scaling, last, softcap=softcap).mean(dim=1).sum(dim=0)
 
 
 def pool(scores: Tensor, kind: str | None, kernel: int, *, count_include_pad: bool = True) -> Tensor:

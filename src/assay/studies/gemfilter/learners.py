@@ -14,7 +14,8 @@ from torch import Tensor
 
 from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV, share_prefill
 from assay.methods.gemfilter.adapter import Attended, side_by_side, trimmed_cache, untouched_copy
-from assay.methods.gemfilter.baselines import Compression, Prefilled, filtered_positions
+from assay.methods.gemfilter.baselines import filtered_positions
+from assay.methods.gemfilter.compression import Compression, Prefilled
 
 #: What a selection is called: a word, or a word and the layer, rule or row that it stands for.
 Key = str | tuple[str, int | str]
@@ -81,7 +82,8 @@ def budget_window(keep: int) -> int:
 @torch.no_grad()
 def read(model: Any, ids: Tensor, filters: Mapping[Key, GemFilter], chosen: GemFilter) -> Read:
     """Full attention, SnapKV, H2O and one-run share one prefill; every filter's selection is noted on the way."""
-    keep, window = chosen.keep, budget_window(chosen.keep)
+    keep = chosen.budget(ids.shape[1])
+    window = budget_window(keep)
     snapkv = SnapKV(keep, window=window)
     watch = Watch(filters, snapkv)
     methods = [FullAttention(), snapkv, H2O(keep, window=window), OneRun(chosen), watch]

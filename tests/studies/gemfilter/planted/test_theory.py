@@ -5,7 +5,7 @@ import torch
 
 pytest.importorskip("transformers", reason="the hand-set model is of a class of transformers")
 
-from assay.evaluation.needles import Needle, NeedlePrompt
+from assay.evaluation import Needle, NeedlePrompt
 from assay.methods.gemfilter import layer_scan
 from assay.studies.gemfilter.planted.problem import PlantedNeedle
 from assay.studies.gemfilter.planted.theory import FOUND, LAYERS, hand_set_model

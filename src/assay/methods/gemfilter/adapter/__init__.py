@@ -1,7 +1,7 @@
 """Every private touch of transformers, in one place: its decoders, its attention interface and its caches.
 
 Nothing is patched for good. Hooks, registry entries and replaced forwards live inside context managers, and are gone
-when these end, however they end. Made for transformers 5; all families are tested on small random models.
+when these end, however they end. Made for transformers 5.4 and later; all families are tested on small random models.
 """
 
 from assay.methods.gemfilter.adapter.cache import (
@@ -14,23 +14,33 @@ from assay.methods.gemfilter.adapter.cache import (
     untouched_copy,
 )
 from assay.methods.gemfilter.adapter.decoder import (
-    Projected,
+    attention_at,
     attentions_of,
     check_layer,
     check_usable,
+    layers_of,
+    positions_of,
     sliding_window,
 )
+from assay.methods.gemfilter.adapter.decoding import added_by_the_caller
+from assay.methods.gemfilter.adapter.memory import sequence_bytes
+from assay.methods.gemfilter.adapter.projecting import Projected
 from assay.methods.gemfilter.adapter.reading import read_layers
 
 __all__ = [
     "Attended",
     "Projected",
+    "added_by_the_caller",
     "after_attention",
+    "attention_at",
     "attentions_of",
     "check_layer",
     "check_usable",
     "compressible",
+    "layers_of",
+    "positions_of",
     "read_layers",
+    "sequence_bytes",
     "side_by_side",
     "sliding_window",
     "trimmed_cache",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache as memoize
 from typing import Any
@@ -12,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from assay._extras import extra
-from assay.methods.gemfilter.adapter.decoder import attentions_of, known_family, project_queries, sliding_window
+from assay.methods.gemfilter.adapter.decoder import attentions_of, layers_of, sliding_window
+from assay.methods.gemfilter.adapter.interface import attention_seen
+from assay.methods.gemfilter.adapter.projecting import known_family, project_queries
 
 
 @memoize
@@ -24,6 +26,7 @@ def _trimmed_layer() -> type[Any]:
     class TrimmedLayer(DynamicLayer):  # type: ignore[misc]
         seen: int = 0
         repeats: int = 1
+        told: bool = False
         keys: Any
         values: Any
 
@@ -34,6 +37,11 @@ def _trimmed_layer() -> type[Any]:
         def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
             self.seen += key_states.shape[-2]
             if self.repeats > 1:
+                if not self.told:
+                    raise ValueError(
+                        "a cache with keys for every query head goes on only within the method that made it: begin "
+                        "the next turn with the whole prompt, or without per_query_head"
+                    )
                 key_states, value_states = (
                     part.repeat_interleave(self.repeats, dim=1) for part in (key_states, value_states)
                 )
@@ -72,7 +80,7 @@ def trimmed_cache(model: nn.Module) -> Any:
         from transformers.cache_utils import Cache, DynamicSlidingWindowLayer
 
     layers = []
-    for layer in range(len(attentions_of(model))):
+    for layer in range(len(layers_of(model))):
         window = sliding_window(model, layer)
         layers.append(_trimmed_layer()() if window is None else DynamicSlidingWindowLayer(sliding_window=window))
     return Cache(layers=layers)
@@ -83,7 +91,7 @@ def trimmed_copy(model: nn.Module, full: Any, index: Callable[[int], Tensor | No
     whole are shared: decoding appends to new ones."""
     made = trimmed_cache(model)
     for layer, (old, new) in enumerate(zip(full.layers, made.layers, strict=True)):
-        new.__dict__.update(old.__dict__)
+        new.__dict__.update(old.__dict__, told=False)
         if (wanted := index(layer)) is not None and compressible(new):
             new.gather(wanted)
     return made
@@ -110,18 +118,25 @@ def compressible(layer: Any) -> bool:
 
 @dataclass(frozen=True)
 class Attended:
-    """A layer right after its attention ran: its place, its cache, and a way to its queries."""
+    """A layer right after its attention ran: its place, its cache, and a way to its queries: projected once more, in a
+    family that is known by name, or as the attention function had them."""
 
     index: int
     attention: Any
     cache_layer: Any
     hidden: Tensor
-    rotary: tuple[Tensor, Tensor]
+    rotary: tuple[Tensor, Tensor] | None
+    seen: tuple[Tensor, float, float | None] | None = None
 
     @property
     def scaling(self) -> float:
         """What the attention multiplies logits with."""
-        return float(self.attention.scaling)
+        return float(self.attention.scaling) if self.seen is None else self.seen[1]
+
+    @property
+    def softcap(self) -> float | None:
+        """What the attention bounds logits by."""
+        return None if self.seen is None else self.seen[2]
 
     @property
     def keys(self) -> Tensor:
@@ -131,6 +146,9 @@ class Attended:
 
     def queries(self, start: int, stop: int) -> Tensor:
         """Rotated queries of the tokens ``start..stop`` of this forward pass: (batch, heads, rows, width)."""
+        if self.seen is not None:
+            return self.seen[0][:, :, start:stop]
+        assert self.rotary is not None
         part = tuple(side[:, start:stop] for side in self.rotary)
         return project_queries(self.attention, self.hidden[:, start:stop], (part[0], part[1]))
 
@@ -141,37 +159,50 @@ def after_attention(model: nn.Module, cache: Any, act: Callable[[Attended], None
 
     A layer whose cache holds keys for every query head attends without repeating them, which it is told for the time
     of its own forward only."""
-    attentions = attentions_of(model)
-    if not all(known_family(attention) for attention in attentions):
-        kind = type(attentions[0]).__name__
-        raise ValueError(f"cache compression does not know the projections of {kind}; GemFilter itself works without")
-    groups = [attention.num_key_value_groups for attention in attentions]
+    attentions: list[Any] = attentions_of(model)
+    by_name = all(known_family(attention) for attention in attentions)
+    # Only a family that is known by name can be told to attend without repeating keys.
+    groups = [attention.num_key_value_groups if by_name else 1 for attention in attentions]
+    queries: dict[int, tuple[Tensor, float, float | None]] = {}
+
+    def restore(index: int) -> None:
+        if by_name:
+            attentions[index].num_key_value_groups = groups[index]
 
     def before(index: int) -> Callable[..., None]:
         def tell(attention: Any, _: tuple[Any, ...]) -> None:
-            if compressible(layer := cache.layers[index]):
+            if by_name and compressible(layer := cache.layers[index]):
                 attention.num_key_value_groups = groups[index] // layer.repeats
+                layer.told = True
 
         return tell
 
     def after(index: int) -> Callable[..., None]:
         def look(attention: Any, args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
-            attention.num_key_value_groups = groups[index]
+            restore(index)
+            seen = queries.pop(index, None)
             if compressible(cache.layers[index]):
+                cache.layers[index].told = False
                 hidden = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
                 with torch.no_grad():
-                    act(Attended(index, attention, cache.layers[index], hidden, kwargs["position_embeddings"]))
+                    act(
+                        Attended(index, attention, cache.layers[index], hidden, kwargs.get("position_embeddings"), seen)
+                    )
 
         return look
+
+    def note(index: int, query: Tensor, _: Tensor, scaling: float, softcap: float | None) -> None:
+        queries[index] = query, scaling, softcap
 
     handles = []
     try:
         for index, attention in enumerate(attentions):
             handles.append(attention.register_forward_pre_hook(before(index)))
             handles.append(attention.register_forward_hook(after(index), with_kwargs=True))
-        yield
+        with nullcontext() if by_name else attention_seen(model, note):
+            yield
     finally:
         for handle in handles:
             handle.remove()
-        for attention, usual in zip(attentions, groups, strict=True):
-            attention.num_key_value_groups = usual
+        for index in range(len(attentions)):
+            restore(index)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as every_module
 
-from assay.methods.gemfilter.adapter.decoder import decoder_of
+from assay.methods.gemfilter.adapter.decoder import decoder_of, layers_of
+from assay.networks.pretrained import text_config
 
 # Decoders whose forward is known not to come back to the embedded prompt after the first layer.
 _FORGETFUL = ("LlamaModel", "MistralModel", "Qwen2Model", "Qwen3Model", "Phi3Model")
@@ -63,13 +64,30 @@ def _watched(decoder: Any) -> bool:
 
 
 @contextmanager
+def rotation_kept(model: nn.Module) -> Iterator[None]:
+    """Rotations that grow with the longest prompt (dynamic NTK) are afterwards as they were before: the short pass that
+    follows is not to turn by a long one's angles."""
+    turning = [module for module in decoder_of(model).modules() if hasattr(module, "max_seq_len_cached")]
+    before = [
+        ({name: value for name, value in vars(module).items() if name[0] != "_"}, dict(module._buffers))
+        for module in turning
+    ]
+    try:
+        yield
+    finally:
+        for module, (attributes, buffers) in zip(turning, before, strict=True):
+            vars(module).update(attributes)
+            module._buffers.update(buffers)
+
+
+@contextmanager
 def chunked_mlp(model: nn.Module, size: int | None, below: int) -> Iterator[None]:
     """Run the MLPs of the layers below ``below`` on ``size`` tokens at a time: the intermediate activation, several
     times the hidden width, then never exists for the whole prompt."""
     if size is None:
         yield
         return
-    mlps = [layer.mlp for layer in decoder_of(model).layers[:below] if hasattr(layer, "mlp")]  # type: ignore[index]
+    mlps: list[Any] = [layer.mlp for layer in layers_of(model)[:below] if hasattr(layer, "mlp")]
     # Mixtures of experts return more than a tensor, and route tokens: they are left alone.
     mlps = [mlp for mlp in mlps if type(mlp).__name__.endswith("MLP")]
     before = [mlp.__dict__.get("forward") for mlp in mlps]
@@ -95,3 +113,17 @@ def _in_chunks(forward: Callable[[Tensor], Tensor], size: int) -> Callable[[Tens
         return out
 
     return chunked
+
+
+def sequence_bytes(model: nn.Module, length: int) -> int:
+    """About what the activations of one sequence take at the widest place of a layer: some copies of its hidden states,
+    and an MLP's; with eager attention also the square of its logits, twice and once in float32."""
+    config: Any = text_config(model)
+    hidden = int(config.hidden_size)
+    wide = getattr(config, "intermediate_size", None)
+    wide = max(wide) if isinstance(wide, (list, tuple)) else wide or 4 * hidden
+    item = next(model.parameters()).element_size()
+    token = item * (6 * hidden + 3 * int(wide))
+    if (getattr(config, "_attn_implementation", None) or "eager") == "eager":
+        token += (2 * item + 4) * int(config.num_attention_heads) * length
+    return token * length

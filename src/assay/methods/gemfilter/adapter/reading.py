@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,18 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay._extras import extra
-from assay.methods.gemfilter.adapter.decoder import (
-    Projected,
-    attentions_of,
-    decoder_of,
-    known_family,
-    positions_of,
-    project,
-)
-from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released
-
-_names = itertools.count()
+from assay.methods.gemfilter.adapter.decoder import attention_at, decoder_of, positions_of
+from assay.methods.gemfilter.adapter.interface import attention_seen
+from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released, rotation_kept
+from assay.methods.gemfilter.adapter.projecting import Projected, known_family, project
 
 
 class _Stop(Exception):
@@ -50,7 +40,7 @@ def read_layers(
     projections run. ``interface`` forces or forbids the way through the attention interface, which serves architectures
     that are not known by name.
     """
-    attentions = attentions_of(model)
+    attentions = attention_at(model)
     by_name = all(known_family(attentions[layer]) for layer in layers) if interface is None else not interface
     reader = _by_name if by_name else _by_interface
     arguments: dict[str, Any] = {"input_ids": input_ids, "use_cache": False}
@@ -59,6 +49,7 @@ def read_layers(
     with (
         # First of all, while every hook that it finds is somebody else's.
         embedding_released(model),
+        rotation_kept(model),
         reader(model, list(layers), rows, take),
         chunked_mlp(model, mlp_chunk, max(layers)),
     ):
@@ -66,7 +57,10 @@ def read_layers(
             decoder_of(model)(**arguments)
         except _Stop:
             return
-    raise RuntimeError(f"layer {max(layers)} was never reached")
+    kind = type(attentions[max(layers)]).__name__
+    raise ValueError(
+        f"layer {max(layers)} was never reached: its {kind} does not use transformers' attention interface"
+    )
 
 
 @contextmanager
@@ -82,7 +76,7 @@ def _by_name(model: nn.Module, layers: list[int], rows: Tensor | None, take: Tak
 
         return read
 
-    attentions = attentions_of(model)
+    attentions = attention_at(model)
     handles = []
     try:
         for layer in layers:
@@ -95,40 +89,16 @@ def _by_name(model: nn.Module, layers: list[int], rows: Tensor | None, take: Tak
 
 @contextmanager
 def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take: Take) -> Iterator[None]:
-    """An attention function of our own, for one forward pass: it sees queries and keys after everything the
-    architecture does to them, and hands on to the function that the model uses."""
-    with extra("llm", "a decoder of another family"):
-        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    """For one forward pass, through the attention interface."""
 
-    attentions = attentions_of(model)
-    index = {id(attention): i for i, attention in enumerate(attentions)}
-    config: Any = attentions[0].config
-    before = config._attn_implementation
-    usual = before or "eager"
-    name = f"assay_probe_{next(_names)}"  # the registry is the whole process's: other models read at the same time
-
-    def probe(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any) -> Any:
-        layer = index[id(module)]
+    def see(layer: int, query: Tensor, key: Tensor, scaling: float, softcap: float | None) -> None:
         if layer in layers:
-            wanted = query if rows is None else _rows_of(query, rows)
-            scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5
-            take(layer, Projected(wanted, key, float(scaling)))
+            take(layer, Projected(query if rows is None else _rows_of(query, rows), key, scaling, softcap))
             if layer == max(layers):
                 raise _Stop
-        eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-        return ALL_ATTENTION_FUNCTIONS.get_interface(usual, eager)(module, query, key, value, mask, **kwargs)
 
-    functions, masks = type(ALL_ATTENTION_FUNCTIONS), type(ALL_MASK_ATTENTION_FUNCTIONS)
-    functions.register(name, probe)
-    masks.register(name, ALL_MASK_ATTENTION_FUNCTIONS[usual])
-    config._attn_implementation = name
-    try:
+    with attention_seen(model, see):
         yield
-    finally:
-        config._attn_implementation = before
-        functions._global_mapping.pop(name, None)
-        masks._global_mapping.pop(name, None)
 
 
 def _rows_of(query: Tensor, rows: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from assay.evaluation.prose import manual_text
 from assay.methods.gemfilter import choose_filter_layer
 from assay.networks.pretrained import Loaded, load_model
 
@@ -20,16 +21,21 @@ def loaded_model(name: str, device: str) -> Loaded:
 
 
 def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int) -> list[Row]:
-    """The layer and rule that tuning prompts choose, judged on other tuning prompts."""
+    """The first layer that tuning prompts find reliable, as the source takes it, judged on other tuning prompts. Needle
+    and text are those of the evaluation, and the same on every machine."""
     choice = choose_filter_layer(
         loaded.model,
         loaded.tokenizer,
         keep=length // 8,
         length=length,
         prompts=prompts,
+        texts={"manual": manual_text()},
+        needles=("ingredient",),
         rules=("logits", "window"),
+        place="first",
         seed=TUNING_SEED + seed,
         remember=False,
+        warn=False,
     )
     rows: list[Row] = [
         Row({"rule": rule, "layer": layer}, {"tuning_recall": value})

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from assay._extras import extra
 from assay.evaluation.measure import stored_bytes
 from assay.methods.gemfilter import H2O, FullAttention, GemFilter, OneRun, SnapKV
-from assay.methods.gemfilter.baselines import Compression, share_prefill
+from assay.methods.gemfilter.compression import Compression, share_prefill
 from assay.methods.gemfilter.cost import Shape, cache_bytes, cost_model
 from assay.training.seeds import stream
 
@@ -119,14 +119,14 @@ def _caches(model: Any, ids: Tensor, gem: GemFilter, methods: dict[str, Compress
     shape = Shape.of(model.config)
     for made in share_prefill(model, ids, list(methods.values())):
         output: Any = made.generate(model, max_new_tokens=new, return_dict_in_generate=True)
-        held = ids.shape[1] if made.method.name == "full" else gem.keep
+        held = ids.shape[1] if made.method.name == "full" else gem.budget(ids.shape[1])
         expected = cache_bytes(shape, held + new - 1, item=4)
         yield Row({"method": made.method.name}, {"cache_apart": float(stored_bytes(output.past_key_values) - expected)})
     short = ids.gather(1, gem.select(model, ids).indices)
     output = model.generate(
         short, attention_mask=torch.ones_like(short), max_new_tokens=new, do_sample=False, return_dict_in_generate=True
     )
-    expected = cache_bytes(shape, gem.keep + new - 1, item=4)
+    expected = cache_bytes(shape, gem.budget(ids.shape[1]) + new - 1, item=4)
     yield Row({"method": "gemfilter"}, {"cache_apart": float(stored_bytes(output.past_key_values) - expected)})
 
 
@@ -151,14 +151,14 @@ def _positions(model: Any, ids: Tensor, gem: GemFilter, methods: dict[str, Any],
     for name, method in {**methods, "gemfilter": gem}.items():
         with _largest_position(model) as largest:
             method.generate(model, ids, max_new_tokens=new, do_sample=False)
-        expected = theory.position_range(name, ids.shape[1], gem.keep, new)
+        expected = theory.position_range(name, ids.shape[1], gem.budget(ids.shape[1]), new)
         yield Row({"method": name}, {"largest_position": largest(), "position_apart": abs(largest() - expected)})
 
 
 def _sets(model: Any, ids: Tensor, gem: GemFilter) -> Iterator[Row]:
     """Different index sets in one prompt; and that the shared prefill notes what ``select`` returns."""
     shape = Shape.of(model.config)
-    watch = Watch({"gemfilter": gem}, SnapKV(gem.keep))
+    watch = Watch({"gemfilter": gem}, SnapKV(gem.budget(ids.shape[1])))
     share_prefill(model, ids, [watch])
     sets = {tuple(places) for places in watch.index_sets()[0].tolist()}
     yield Row(

@@ -25,7 +25,7 @@ from assay.evaluation.measure import now
 from assay.methods.gemfilter import FullAttention, GemFilter, SnapKV
 from assay.methods.gemfilter.adapter import after_attention, trimmed_cache, untouched_copy
 from assay.methods.gemfilter.adapter.memory import chunked_mlp
-from assay.methods.gemfilter.baselines import Compression
+from assay.methods.gemfilter.compression import Compression
 from assay.methods.gemfilter.cost import Shape
 from assay.training.seeds import stream
 

@@ -1,0 +1,155 @@
+"""A long prompt as overlapping chunks, each with the prompt's tail behind it, and their scores joined again.
+
+The keys of a passage need only its neighbourhood, and the rows of a question at the end need only the passage: so the
+filter layer can look at one piece of the text at a time. Positions begin anew in every chunk, which costs time linear
+in the prompt, and no position lies beyond what the model was trained for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.methods.gemfilter.adapter import Projected, read_layers, sequence_bytes
+from assay.methods.gemfilter.prompts import Prompt
+from assay.methods.gemfilter.scoring import causal_logits, logit_scores
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a prompt of ``length`` tokens is cut: the anchor, ``size`` tokens of the body from each of ``starts``, and
+    the tail make a chunk. The body is what lies between anchor and tail. All chunks are equally long."""
+
+    length: int
+    starts: tuple[int, ...]
+    size: int
+    tail: int
+    anchor: int = 0
+    sink: int = 0
+
+    @classmethod
+    def of(cls, length: int, chunk: int, *, overlap: int, tail: int, anchor: int = 0, sink: int = 0) -> Layout:
+        """Chunks of ``chunk`` tokens of the body that share at least ``overlap`` with their neighbours, evenly spaced
+        so that the last one is as long as the others. A body that fits into one chunk is one."""
+        tail = min(tail, length)
+        anchor = min(anchor, length - tail)
+        body = length - tail - anchor
+        if body <= chunk:
+            return cls(length, (anchor,), body, tail, anchor, sink)
+        count = math.ceil((body - overlap) / (chunk - overlap))
+        starts = tuple(anchor + (body - chunk) * number // (count - 1) for number in range(count))
+        return cls(length, starts, chunk, tail, anchor, sink)
+
+    @property
+    def chunks(self) -> int:
+        return len(self.starts)
+
+    @property
+    def chunk_length(self) -> int:
+        """Tokens of every chunk, with anchor and tail."""
+        return self.anchor + self.size + self.tail
+
+    def positions(self, number: int) -> Tensor:
+        """The prompt's positions that a chunk holds, in its order."""
+        start = self.starts[number]
+        pieces = (range(self.anchor), range(start, start + self.size), range(self.length - self.tail, self.length))
+        return torch.tensor([place for piece in pieces for place in piece])
+
+    def scored(self, number: int) -> Tensor:
+        """Which tokens of a chunk it scores: its first ones draw attention whatever they say, and are left to the
+        chunk that has them further in, where there is one."""
+        place = torch.arange(self.chunk_length)
+        return (place >= self.sink) | (self._covered[self.positions(number)] == 0)
+
+    @cached_property
+    def _covered(self) -> Tensor:
+        """In how many chunks each token lies behind the first ones."""
+        counts = torch.zeros(self.length, dtype=torch.long)
+        for number in range(self.chunks):
+            counts[self.positions(number)[self.sink :]] += 1
+        return counts
+
+
+class Joined:
+    """Scores of one prompt's tokens under a rule, collected chunk by chunk in any order.
+
+    Raw logits are comparable as they are. Attention is one softmax over the keys of all chunks, for every row and head:
+    each chunk's own attention is kept with its normaliser until all are there. A token that several chunks score takes
+    its best score.
+    """
+
+    def __init__(self, rule: str, layout: Layout) -> None:
+        self.rule, self.layout = rule, layout
+        self.chunks: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def add(self, number: int, projected: Projected) -> None:
+        """A chunk's last queries (heads, rows, width) and its keys (kv_heads, n, width)."""
+        queries, keys = projected.queries, projected.keys
+        if self.rule == "logits":
+            scores = logit_scores(queries[:, -1], keys)
+            self.chunks[number] = scores, scores.new_zeros(())
+            return
+        rows = queries[:, -1:] if self.rule == "softmax" else queries
+        logits = causal_logits(rows, keys, projected.scaling, softcap=projected.softcap)
+        size = logits.logsumexp(dim=-1)
+        attention = (logits - size[..., None]).exp()
+        # A window's attention is heads × rows numbers a token: half of the memory where that is scarce.
+        self.chunks[number] = (attention if attention.device.type == "cpu" else attention.half()), size
+
+    def scores(self) -> Tensor:
+        """The score of every token of the prompt, (n,)."""
+        device = self.chunks[0][0].device
+        best = torch.full((self.layout.length,), float("-inf"), device=device)
+        total = torch.stack([size for _, size in self.chunks.values()]).logsumexp(dim=0)
+        for number, (found, size) in sorted(self.chunks.items()):
+            if self.rule != "logits":
+                found = torch.einsum("hrn,hr->n", found.float(), (size - total).exp() / size.shape[-1])
+            scored = self.layout.scored(number).to(device)
+            places = self.layout.positions(number).to(device)[scored]
+            best.scatter_reduce_(0, places, found[scored], "amax")
+        return best
+
+
+Take = Callable[[int, int, int, Projected], None]
+
+
+def read_chunks(
+    model: nn.Module,
+    prompt: Prompt,
+    layouts: Sequence[Layout],
+    layers: Sequence[int],
+    rows: int,
+    take: Take,
+    *,
+    memory: float,
+    **options: Any,
+) -> None:
+    """Run every chunk of every prompt up to the last of ``layers``, as many at a time as ``memory`` GiB of activations
+    allow, and hand ``take`` the layer, the row, the chunk's number, and its keys with its last ``rows`` queries."""
+    for batch in _batches(model, layouts, memory):
+        wanted = [prompt.real(row)[layouts[row].positions(number).to(prompt.input_ids.device)] for row, number in batch]
+        ids = torch.stack([prompt.input_ids[row, places] for (row, _), places in zip(batch, wanted, strict=True)])
+        last = torch.arange(max(0, ids.shape[1] - rows), ids.shape[1], device=ids.device).expand(len(batch), -1)
+
+        def hand_on(layer: int, projected: Projected, batch: list[tuple[int, int]] = batch) -> None:
+            for place, (row, number) in enumerate(batch):
+                take(layer, row, number, projected.of(place))
+
+        read_layers(model, ids, None, layers, last, hand_on, **options)
+
+
+def _batches(model: nn.Module, layouts: Sequence[Layout], memory: float) -> Iterator[list[tuple[int, int]]]:
+    """(row, chunk) pairs of one length, several at a time."""
+    pairs = [(row, number) for row, layout in enumerate(layouts) for number in range(layout.chunks)]
+    pairs.sort(key=lambda pair: layouts[pair[0]].chunk_length)
+    for length, group in groupby(pairs, key=lambda pair: layouts[pair[0]].chunk_length):
+        same = list(group)
+        count = max(1, int(memory * 2**30 // sequence_bytes(model, length)))
+        yield from (same[start : start + count] for start in range(0, len(same), count))

@@ -1,0 +1,178 @@
+"""A cache that is compressed while the prompt is read, for one method or, after one prefill, for several."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.methods.gemfilter.adapter import (
+    Attended,
+    after_attention,
+    check_usable,
+    compressible,
+    trimmed_cache,
+    trimmed_copy,
+    untouched_copy,
+)
+from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
+
+
+class Compression(ABC):
+    """A rule for which entries of each layer's cache stay after the prefill; decoded tokens are appended."""
+
+    name = "compression"
+
+    def budget(self, length: int) -> int:
+        """How many entries of each layer's cache stay after a prompt of ``length`` tokens."""
+        return length
+
+    @abstractmethod
+    def positions(self, layer: Attended) -> Tensor | None:
+        """The entries of a layer that stay, (batch, heads, kept) in rising order; None keeps all. ``heads`` are the
+        key-value heads, or the query heads where each is to have keys and values of its own."""
+
+    def finish(self, cache: Any) -> None:
+        """Called when the prefill is over and every layer's cache is there."""
+        return
+
+    def step(self, layer: Attended) -> None:
+        """Called after every layer's attention while decoding."""
+        return
+
+    def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
+        """Prefill, compress layer by layer as it goes, decode. Takes and returns what ``model.generate`` does."""
+        given, kwargs = parts_of(inputs, kwargs)
+        prompt = unpadded(model, **given)
+        check_decoding(model, kwargs)
+        kwargs = tokens_alone(kwargs)
+        cache, ids = trimmed_cache(model), prompt.input_ids
+        if not any(compressible(layer) for layer in cache.layers):
+            raise ValueError("every layer of this model has a sliding window: there is no cache to compress")
+        with after_attention(model, cache, _Compressing(self, cache)):
+            # Without a mask generate would guess one from the tokens.
+            return model.generate(ids, attention_mask=torch.ones_like(ids), past_key_values=cache, **kwargs)  # type: ignore[operator]
+
+
+class _Compressing:
+    """Tells the prefill of a layer from its decoding steps."""
+
+    def __init__(self, method: Compression, cache: Any) -> None:
+        self.method, self.cache = method, cache
+        self.last = max((i for i, layer in enumerate(cache.layers) if compressible(layer)), default=-1)
+
+    def __call__(self, layer: Attended) -> None:
+        if layer.cache_layer.seen != layer.hidden.shape[1]:
+            self.method.step(layer)
+            return
+        if (kept := self.method.positions(layer)) is not None:
+            layer.cache_layer.gather(kept)
+        if layer.index == self.last:
+            self.method.finish(self.cache)
+
+
+def unpadded(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
+    """A prompt without padding, or a sentence."""
+    check_usable(model)
+    prompt = prompt_of(model, inputs, **given)
+    if prompt.mask is not None:
+        raise ValueError("a compressed cache needs prompts without padding: pass prompts of one length, or one by one")
+    return prompt
+
+
+def check_decoding(model: Any, kwargs: dict[str, Any]) -> None:
+    """Refuse what a cache with two lengths cannot do."""
+    config = kwargs.get("generation_config") or model.generation_config
+
+    def asked(name: str, otherwise: Any = None) -> Any:
+        """In the call, else in the configuration that holds for it."""
+        value = kwargs[name] if kwargs.get(name) is not None else getattr(config, name, None)
+        return otherwise if value is None else value
+
+    scaling = getattr(model.config, "rope_parameters", None) or getattr(model.config, "rope_scaling", None) or {}
+    kinds = {scaling.get("rope_type"), scaling.get("type")} if isinstance(scaling, dict) else set()
+    others = ("past_key_values", "assistant_model", "prompt_lookup_num_tokens", "prefill_chunk_size", "inputs_embeds")
+    for wrong, why in (
+        (asked("num_beams", 1) > 1, "does not go with beam search: use num_beams=1"),
+        (asked("cache_implementation", "dynamic") != "dynamic", "has a cache_implementation of its own: ask for none"),
+        *((asked(name) is not None, f"does not go with {name}") for name in others),
+        (asked("use_cache", True) is False, "needs use_cache=True"),
+        ("longrope" in kinds, "needs one rotation, and this model changes its own with the length (long RoPE)"),
+    ):
+        if wrong:
+            raise ValueError(f"a compressed cache {why}")
+
+
+@dataclass(frozen=True)
+class Prefilled:
+    """A prompt that was run once, with one method's cache, ready to decode."""
+
+    method: Compression
+    cache: Any
+    input_ids: Tensor
+    first: Tensor
+
+    def generate(self, model: Any, *, max_new_tokens: int, do_sample: bool = False, **kwargs: Any) -> Tensor:
+        """Greedy decoding, as often as you like: the prompt and the new tokens behind it."""
+        if do_sample:
+            raise ValueError("a shared prefill is decoded greedily: its first token is already chosen")
+        ids = torch.cat([self.input_ids, self.first], dim=1)
+        ends = model.generation_config.eos_token_id
+        ends = ends if isinstance(ends, list) else [ends]
+        ended = sum((self.first == end for end in ends if end is not None), torch.zeros_like(self.first)).bool()
+        if bool(ended.any()) and len(ids) > 1:
+            raise ValueError("a prompt of the batch ends at once: share prefills of one prompt at a time")
+        if max_new_tokens == 1 or bool(ended.any()):
+            return ids
+        cache = untouched_copy(model, self.cache)
+        with after_attention(model, cache, self.method.step):
+            made: Tensor = model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                past_key_values=cache,
+                max_new_tokens=max_new_tokens - 1,
+                do_sample=False,
+                **kwargs,
+            )
+        return made
+
+
+@torch.no_grad()
+def share_prefill(model: Any, inputs: Any, methods: Sequence[Compression]) -> list[Prefilled]:
+    """Run the prompt once and give each method a cache of its own. Needs the memory of the full cache and of every
+    compressed one; a method that runs alone compresses layer by layer instead."""
+    for method in methods:
+        if not isinstance(method, Compression):
+            raise ValueError(
+                f"{getattr(method, 'name', method)} compresses no cache and cannot share a prefill: OneRun(filter) "
+                "keeps what a filter selects, and GemFilter itself answers with generate"
+            )
+    prompt = unpadded(model, inputs)
+    check_decoding(model, {})
+    full = trimmed_cache(model)
+    kept: dict[tuple[int, int], Tensor] = {}
+    totals: dict[tuple[int, int], Tensor] = {}
+
+    def look(layer: Attended) -> None:
+        for which, method in enumerate(methods):
+            if (index := method.positions(layer)) is not None:
+                kept[which, layer.index] = index
+            if "totals" in vars(layer.cache_layer):
+                totals[which, layer.index] = vars(layer.cache_layer).pop("totals")
+
+    with after_attention(model, full, look):
+        logits = model(prompt.input_ids, past_key_values=full, use_cache=True, logits_to_keep=1).logits
+    first = logits[:, -1].argmax(dim=-1, keepdim=True)
+    made = []
+    for which, method in enumerate(methods):
+        cache = trimmed_copy(model, full, lambda layer, which=which: kept.get((which, layer)))  # type: ignore[misc]
+        for layer, cache_layer in enumerate(cache.layers):
+            if (which, layer) in totals:
+                cache_layer.totals = totals[which, layer]
+        method.finish(cache)
+        made.append(Prefilled(method, cache, prompt.input_ids, first))
+    return made

@@ -1,0 +1,205 @@
+"""The choice of the layer: on which prompts, what is reported, what is remembered, and what it costs."""
+
+import copy
+
+import pytest
+import torch
+
+from assay.evaluation import Needle, needle_prompt
+from assay.methods.gemfilter import GemFilter, LayerChoice, choose_filter_layer
+from assay.methods.gemfilter import choice as choosing
+from assay.methods.gemfilter.calibration import CHOOSING, JUDGING, calibration
+from assay.methods.gemfilter.choice import measured_length
+
+TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
+OTHER = " ".join(f"Nobody came to the {i}th meeting in the empty hall." for i in range(60))
+OWN = {"texts": {"story": TEXT}, "needles": ("ingredient",)}
+FEW = {"keep": 24, "length": 120, "prompts": 4, **OWN, "warn": False}
+
+
+@pytest.fixture
+def model(make_model):
+    return make_model("Llama", vocab_size=600)
+
+
+@pytest.fixture(autouse=True)
+def folder_of_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Every prompt that is measured, with the layers it is read at; its recall is what ``shares`` says."""
+    seen = []
+
+    def kept_by(_, needle, filters, layers):
+        seen.append((needle, [one.rule for one in filters], list(layers)))
+        column = torch.tensor([[kept_by.shares(needle, layer) for layer in layers] for _ in filters])
+        return column, column, column
+
+    kept_by.shares = lambda needle, layer: 1.0 if layer >= 1 else 0.1
+    monkeypatch.setattr(choosing, "kept_by", kept_by)
+    seen.append(kept_by)
+    return seen
+
+
+def test_choosing_and_judging_share_no_text_and_no_wording(tokenizer):
+    made = calibration(tokenizer, 300, 18, texts={"story": TEXT, "hall": OTHER})
+    kinds = [{one.kind.split(" in ")[0] for one in side} for side in (made.choosing, made.judging)]
+    assert kinds == [set(CHOOSING), set(JUDGING)]
+    assert {one.kind.split(" in ")[1] for one in made.judging} == {"story", "hall"}
+    assert len({one.kind for one in made.judging}) == 6
+    texts = [
+        {number for one in side for number in numbers_in(tokenizer, one)} for side in (made.choosing, made.judging)
+    ]
+    assert not texts[0] & texts[1]
+    depths = [one.depth for one in made.choosing[:6]]
+    assert min(depths) < 0.2
+    assert max(depths) > 0.8
+
+
+def numbers_in(tokenizer, prompt):
+    """Sentences are told apart by their numbers."""
+    hidden = set(prompt.needle_at)
+    ids = [token for place, token in enumerate(prompt.input_ids) if place not in hidden]
+    words = tokenizer.decode(ids).split()
+    return {word for word in words if word.rstrip("th").isdigit()}
+
+
+def test_a_user_brings_texts_needles_or_whole_prompts(model, tokenizer):
+    needle = Needle("The gate opens at nine.", "When does the gate open?", "nine")
+    own = {"texts": {"hall": OTHER}, "needles": [needle], "remember": False, "warn": False}
+    choice = choose_filter_layer(model, tokenizer, keep=24, length=120, prompts=4, **own)
+    assert set(choice.kinds) == {"'The gate opens at nine.' in hall"}
+    prompts = [needle_prompt(tokenizer, 130, i / 6, seed=i, haystack=TEXT) for i in range(6)]
+    choice = choose_filter_layer(model, tokenizer, keep=24, prompts=prompts, remember=False, warn=False)
+    assert (choice.prompts, choice.length) == (3, 130)
+    for bad, sentence in (
+        ({"texts": {}}, "at least one text"),
+        ({"needles": []}, "at least one needle"),
+        ({"prompts": prompts[:3]}, "the number of prompts must be at least 4, not 3"),
+        ({"place": "last"}, "place must be one of middle, first"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            choose_filter_layer(model, tokenizer, **{"keep": 24, "length": 120, "prompts": 4, **bad})
+
+
+def test_the_worst_kind_is_reported_and_warned_about(model, tokenizer, measured):
+    judged = {"story": 1.0, "hall": 0.5}
+    measured[0].shares = lambda needle, layer: (
+        judged[needle.kind.split(" in ")[1]] if needle.kind.split(" in ")[0] in JUDGING else 1.0
+    )
+    texts = {"story": TEXT, "hall": OTHER}
+    with pytest.warns(UserWarning, match=r"the filter layer is not reliable: .* 50% at worst \(\w+ in hall\)"):
+        choice = choose_filter_layer(model, tokenizer, keep=24, length=150, texts=texts)
+    assert choice.calibrated
+    assert not choice.reliable
+    assert choice.worst == 0.5
+    assert 0.7 < choice.held_out_recall < 0.8
+    with pytest.warns(UserWarning, match="not reliable"):  # also when it is remembered
+        choose_filter_layer(model, tokenizer, keep=24, length=150, texts=texts)
+
+
+def test_no_reliable_layer_is_warned_about(model, tokenizer):
+    with pytest.warns(UserWarning, match="not reliable: no layer kept 90% of the needles; the best, layer"):
+        choose_filter_layer(model, tokenizer, **{**FEW, "warn": True})
+
+
+def test_choosing_stops_when_a_prompt_changes_nothing_and_judges_below_the_layer_alone(model, tokenizer, measured):
+    said = []
+    options = {"keep": 24, "length": 150, **OWN, "progress": said.append}
+    choice = choose_filter_layer(model, tokenizer, **options)
+    chose = [one for one in measured[1:] if len(one[2]) == 5]
+    judged = [one for one in measured[1:] if len(one[2]) == 1]
+    assert len(chose) == 7  # of nine
+    assert (len(judged), judged[0][1:]) == (9, ([choice.rule], [2]))
+    assert (choice.layer, choice.calibrated, choice.reliable) == (2, True, True)
+    assert choice.passes == pytest.approx(7 + 9 * 2 / 5)
+    assert said[0] == "at most 9 passes over 150 tokens, and 9 shorter ones"
+    assert said[1] == "needle prompt 1 of 9"
+    assert "s more" in said[2]
+
+
+def test_what_was_measured_is_kept_when_interrupted(model, tokenizer, measured):
+    calls = []
+
+    def interrupted(needle, layer):
+        calls.append(layer)
+        if len(calls) > 22:
+            raise KeyboardInterrupt
+        return 1.0
+
+    measured[0].shares = interrupted
+    options = {"keep": 24, "length": 150, **OWN}
+    with pytest.raises(KeyboardInterrupt):
+        choose_filter_layer(model, tokenizer, **options)
+    before = len(measured) - 1
+    measured[0].shares = lambda needle, layer: 1.0
+    choice = choose_filter_layer(model, tokenizer, **options)
+    again = [one[0].input_ids for one in measured[1:][before:]]
+    assert before == 3
+    assert not any(one[0].input_ids in again for one in measured[1:3])
+    assert choice.passes < 7 + 9
+    assert not list(choosing.Remembered(model, tokenizer, {}).path.parent.glob("*.jsonl"))
+
+
+def test_a_choice_is_remembered_per_model_and_settings(model, tokenizer, monkeypatch, tmp_path, make_model):
+    first = choose_filter_layer(model, tokenizer, **FEW)
+    monkeypatch.setattr(choosing, "kept_by", lambda *a, **k: 1 / 0)
+    assert choose_filter_layer(model, tokenizer, **FEW) == first
+    other = make_model("Llama", seed=1, vocab_size=600)
+    changed = [(other, tokenizer, {}), (model, tokenizer, {"remember": False}), (model, tokenizer, {"place": "first"})]
+    changed += [(model, tokenizer, {"base": GemFilter(layer=0, chunk=40, tail=30)})]
+    changed += [(model, tokenizer, {"texts": {"hall": OTHER}})]
+    for change in ({"chat_template": "<turn>"}, {"get_vocab": lambda: {"word": 3}}):
+        another = copy.deepcopy(tokenizer)
+        vars(another).update(change)
+        changed.append((model, another, {}))
+    for name in ("model.layers.1.mlp.up_proj.weight", "model.layers.0.self_attn.v_proj.weight", "model.norm.weight"):
+        tuned = copy.deepcopy(model)
+        with torch.no_grad():
+            tuned.get_parameter(name).add_(0.01)
+        changed.append((tuned, tokenizer, {}))
+    for which, words, options in changed:
+        with pytest.raises(ZeroDivisionError):
+            choose_filter_layer(which, words, **{**FEW, **options})
+    for damage in ("{", "{}", '{"layer": 3}'):
+        for file in tmp_path.rglob("*.json"):
+            file.write_text(damage)
+        with pytest.raises(ZeroDivisionError):
+            choose_filter_layer(model, tokenizer, **FEW)
+
+
+def test_auto_filters_with_the_chosen_layer_at_no_more_than_the_prompts_length(model, tokenizer, monkeypatch):
+    seen = []
+
+    def chosen(model, tokenizer, **options):
+        seen.append(options)
+        return LayerChoice(3, "window", 24, 96, 5, 0.9, 1.0, 1.0, 1.0, "x", True, 9, 1.0, {}, {})
+
+    monkeypatch.setattr(choosing, "choose_filter_layer", chosen)
+    auto = GemFilter(layer="auto", keep=24, chunk=40, tail=30)
+    ids = torch.tensor([needle_prompt(tokenizer, 120, 0.5, haystack=TEXT).input_ids])
+    kept = auto.select(model, ids, tokenizer=tokenizer).kept()
+    assert kept == GemFilter(layer=3, keep=24, rule="window", chunk=40, tail=30).select(model, ids).kept()
+    assert (seen[0]["length"], seen[0]["base"].chunk) == (120, 40)
+
+
+def test_lengths_are_measured_at_the_next_step_below(make_model):
+    model = make_model("Llama", max_position_embeddings=2000)
+    whole, cut = GemFilter(layer=0, keep=24), GemFilter(layer=0, keep=24, chunk=40)
+    steps = {511: 511, 512: 512, 767: 512, 768: 768, 1023: 768, 1024: 1024, 1900: 1536}
+    assert {n: measured_length(model, n, whole) for n in steps} == steps
+    assert measured_length(model, 600, GemFilter(layer=0, keep=550)) == 600  # 512 tokens leave nothing to filter
+    assert measured_length(model, 3000, whole) == 2000  # its context
+    assert measured_length(model, 3000, cut) == 2048
+    assert measured_length(model, 100_000, cut) == 8192
+
+
+def test_choices_that_make_no_sense_are_refused(model, tokenizer):
+    with pytest.raises(ValueError, match="prompts must be at least 4, not 2"):
+        choose_filter_layer(model, tokenizer, keep=24, prompts=2)
+    with pytest.raises(ValueError, match="nothing to filter"):
+        choose_filter_layer(model, tokenizer, keep=600)
+    with pytest.raises(ValueError, match="compared by their last rows"):
+        GemFilter(layer="auto", keep=24, row="middle").resolved(model, tokenizer, 120)

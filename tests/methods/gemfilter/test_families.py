@@ -1,0 +1,166 @@
+"""Decoders of other families: where their attention is, what is read there, and what is refused with its reason."""
+
+import pytest
+import torch
+
+from assay.methods.gemfilter import GemFilter, SnapKV, layer_scan
+from assay.methods.gemfilter.adapter import attention_at, attentions_of, sliding_window
+from assay.methods.gemfilter.prompts import prompt_of
+from assay.methods.gemfilter.remembered import fingerprint
+
+transformers = pytest.importorskip("transformers")
+SIZES = dict(
+    vocab_size=97,
+    hidden_size=64,
+    intermediate_size=96,
+    num_hidden_layers=4,
+    num_attention_heads=8,
+    num_key_value_heads=2,
+    max_position_embeddings=512,
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=None,
+)
+GPT = dict(vocab_size=97, n_embd=64, n_layer=4, n_head=8, n_positions=512, pad_token_id=0, eos_token_id=None)
+HYBRID = ["mamba", "attention", "mamba", "attention"]
+MAMBA = dict(mamba_n_heads=8, mamba_d_head=16, mamba_d_state=8, mamba_expand=2, mamba_n_groups=1)
+#: Class, options, and the layers that attend.
+READ = {
+    "attn": ("GPT2", GPT, range(4)),
+    "attention": ("GPTNeoX", {**SIZES, "rotary_pct": 0.25}, range(4)),
+    "hybrid": ("GraniteMoeHybrid", {**SIZES, **MAMBA, "layer_types": HYBRID, "num_local_experts": 4}, [1, 3]),
+    "linear": ("MiniMax", {**SIZES, "num_local_experts": 4, "head_dim": 8}, [0, 2]),
+    "chunked": ("Llama4", {**SIZES, "head_dim": 8, "num_local_experts": 4, "attention_chunk_size": 32}, range(4)),
+    "mask by name": ("Doge", SIZES, range(4)),
+}
+REFUSED = {
+    "Bloom": dict(vocab_size=97, hidden_size=64, n_layer=2, n_head=8),
+    "XGLM": dict(vocab_size=97, d_model=64, num_layers=2, attention_heads=8, ffn_dim=96),
+}
+
+
+def made(family, options, attention=None):
+    torch.manual_seed(0)
+    names = (f"{family}TextConfig", f"{family}Config")
+    config = next(getattr(transformers, name) for name in names if hasattr(transformers, name))(**options)
+    if attention:
+        config._attn_implementation = attention
+    model = getattr(transformers, f"{family}ForCausalLM", None) or getattr(transformers, f"{family}LMHeadModel")
+    return model(config).eval()
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_attention_is_found_layer_by_layer(ids, kind):
+    family, options, layers = READ[kind]
+    model = made(family, options)
+    assert list(attention_at(model)) == list(layers)
+    for layer in list(layers)[-1:]:
+        for chosen in (GemFilter(layer, 16), GemFilter(layer, 16, chunk=20, tail=10)):
+            answer = chosen.generate(model, ids, max_new_tokens=2, do_sample=False)
+            assert answer.shape == (1, 62)
+            assert len(chosen.select(model, ids).kept()) == 16
+    expected = model.generate(ids, max_new_tokens=3, do_sample=False)
+    assert torch.equal(GemFilter(layers[0], 60).generate(model, ids, max_new_tokens=3, do_sample=False), expected)
+
+
+@pytest.mark.parametrize("kind", ["attn", "attention"])
+def test_scores_of_other_families_are_their_own_attention(ids, kind):
+    family, options, _ = READ[kind]
+    model = made(family, options, "eager")
+    attention = model(ids, output_attentions=True).attentions
+    for layer in (1, 3):
+        scores = GemFilter(layer, rule="window", window=7, pooling=None).score(model, prompt_of(model, ids))
+        assert torch.allclose(scores[0], attention[layer][0, :, -7:].mean(dim=1).sum(dim=0), atol=1e-5)
+
+
+def test_scores_are_under_the_models_soft_cap(ids):
+    cap = {"attn_logit_softcapping": 0.05, "head_dim": 16, "query_pre_attn_scalar": 16, "initializer_range": 0.3}
+    model = made("Gemma2", {**SIZES, **cap}, "eager")
+    attention = model(ids, output_attentions=True).attentions[1]
+    prompt = prompt_of(model, ids)
+    scores = GemFilter(1, rule="softmax", pooling=None).score(model, prompt)
+    assert torch.allclose(scores[0], attention[0, :, -1].sum(dim=0), atol=1e-5)
+    chunked = GemFilter(1, rule="softmax", pooling=None, chunk=25, tail=10).score(model, prompt)[0]
+    assert chunked.max() < 2 * chunked.min()  # a cap this low makes attention almost flat in chunks, too
+
+
+def test_layers_without_attention_are_named_and_keep_nothing(ids):
+    from assay.evaluation import Needle, NeedlePrompt
+
+    model = made(*READ["hybrid"][:2])
+    with pytest.raises(ValueError, match="layer 2 of this model has no attention that can be read: choose one of 1, 3"):
+        GemFilter(2, 16).select(model, ids)
+    with pytest.raises(ValueError, match="the layers 0, 2 of GraniteMoeHybridForCausalLM have no attention"):
+        attentions_of(model)
+    needle = NeedlePrompt(ids[0].tolist(), Needle("", "", ""), [5, 6, 7], [7], 0.1, False)
+    scan = layer_scan(model, [needle], keep=50)
+    assert scan.recall[:, [0, 2]].eq(0).all()
+    assert scan.recall[:, [1, 3]].sum() > 0
+
+
+def test_chunked_attention_is_a_window():
+    family, options, _ = READ["chunked"]
+    windows = [sliding_window(made(family, options), layer) for layer in range(4)]
+    assert windows == [32, 32, 32, None]
+
+
+@pytest.mark.parametrize("family", REFUSED)
+def test_attention_in_code_of_its_own_is_refused_with_its_name(ids, family):
+    model = made(family, REFUSED[family])
+    with pytest.raises(ValueError, match=f"{family}Attention does not go through transformers' attention interface"):
+        GemFilter(1, 16).select(model, ids)
+
+
+def test_an_indexer_is_refused(llama, ids):
+    llama.model.layers[0].self_attn.indexer = torch.nn.Identity()
+    with pytest.raises(ValueError, match=r"what an indexer picks \(LlamaAttention\)"):
+        GemFilter(1, 16).select(llama, ids)
+
+
+def test_a_model_without_weights_in_memory_is_refused(llama, ids):
+    with pytest.raises(ValueError, match="has no weights in memory"):
+        GemFilter(1, 16).select(llama.to("meta"), ids)
+
+
+def test_pass_2_turns_by_its_own_length(make_model, ids):
+    """Dynamic NTK: the rotation grows with the longest prompt, and the kept tokens are fewer."""
+    rope = {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}
+    model, fresh = (make_model("Llama", max_position_embeddings=16, rope_parameters=dict(rope)) for _ in range(2))
+    gem = GemFilter(layer=2, keep=24, chunk=30, tail=16)
+    before = model.model.rotary_emb.inv_freq.clone()
+    with pytest.warns(UserWarning, match="46 tokens at once exceed the 16"):
+        kept = gem.select(model, ids)
+    assert torch.equal(model.model.rotary_emb.inv_freq, before)
+    with pytest.warns(UserWarning, match="exceed"):
+        answer = gem.generate(model, ids, max_new_tokens=4, do_sample=False)
+    expected = fresh.generate(kept.input_ids, max_new_tokens=4, do_sample=False)
+    assert torch.equal(answer[:, 60:], expected[:, 24:])
+
+
+def test_packed_weights_have_a_fingerprint(llama, monkeypatch):
+    class Packed:
+        def __init__(self, inner, unpacks):
+            self.inner, self.unpacks, self.shape = inner, unpacks, inner.shape
+
+        def detach(self):
+            raise NotImplementedError("aten.detach is not implemented for packed weights")
+
+        def dequantize(self):
+            if not self.unpacks:
+                raise RuntimeError("no")
+            return self.inner
+
+    usual = fingerprint(llama)
+    parameters = list(llama.named_parameters())
+    for unpacks, same in ((True, True), (False, False)):
+        packed = [(name, Packed(value, unpacks)) for name, value in parameters]
+        monkeypatch.setattr(llama, "named_parameters", lambda packed=packed: iter(packed))
+        assert (fingerprint(llama) == usual) is same
+
+
+def test_a_cache_for_every_query_head_says_that_it_takes_no_second_turn(llama, ids):
+    method = SnapKV(20, window=8, per_query_head=True)
+    made_by = method.generate(llama, ids, max_new_tokens=3, do_sample=False, return_dict_in_generate=True)
+    more = torch.cat([made_by.sequences, ids[:, :4]], dim=1)
+    with pytest.raises(ValueError, match="goes on only within the method that made it"):
+        llama.generate(more, past_key_values=made_by.past_key_values, max_new_tokens=2)

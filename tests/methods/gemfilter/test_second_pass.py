@@ -1,0 +1,122 @@
+"""Generation from the kept tokens: as transformers' own decoding loop, and consistent with the whole prompt."""
+
+import pytest
+import torch
+
+from assay.methods.gemfilter import GemFilter
+
+transformers = pytest.importorskip("transformers")
+GEM = GemFilter(layer=2, keep=20)
+CUT = GemFilter(layer=2, keep=20, chunk=16, tail=8)
+
+
+@pytest.mark.filterwarnings("ignore:Using the model-agnostic default")
+@pytest.mark.parametrize("gem", [GEM, CUT, GemFilter(layer=2, keep=60)], ids=["whole", "chunks", "all"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_new_tokens": 6, "do_sample": False},
+        {"max_length": 66, "do_sample": False},
+        {"do_sample": False},
+        {"max_new_tokens": 5, "num_beams": 3, "num_return_sequences": 2, "do_sample": False},
+        {"max_new_tokens": 5, "min_new_tokens": 4, "do_sample": False, "repetition_penalty": 1.3},
+        {"max_new_tokens": 5, "do_sample": False, "use_cache": False},
+    ],
+    ids=["new", "length", "default", "beams", "processors", "no cache"],
+)
+def test_custom_generate_is_the_methods_own_generation(any_model, ids, gem, options):
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    expected = gem.generate(any_model, **inputs, **options)
+    assert torch.equal(any_model.generate(**inputs, **options, custom_generate=gem), expected)
+
+
+def test_custom_generate_takes_padded_batches_and_the_callers_processors(llama, ids):
+    batch = torch.cat([ids, torch.cat([torch.zeros(1, 9, dtype=torch.long), ids[:, 9:]], dim=1)])
+    mask = torch.ones_like(batch)
+    mask[1, :9] = 0
+    seen = []
+
+    class Watching(transformers.LogitsProcessor):
+        def __call__(self, input_ids, scores):
+            seen.append(input_ids.shape[1])
+            return scores
+
+    options = {"max_new_tokens": 4, "do_sample": False, "logits_processor": [Watching()]}
+    options["logits_processor"] = transformers.LogitsProcessorList([Watching()])
+    expected = GEM.generate(llama, batch, attention_mask=mask, **options)
+    alone = seen.copy()
+    seen.clear()
+    made = llama.generate(batch, attention_mask=mask, custom_generate=GEM, **options)
+    assert torch.equal(made, expected)
+    assert seen == alone == [20, 21, 22, 23]  # the kept tokens, not the prompt
+    options["stopping_criteria"] = transformers.StoppingCriteriaList([lambda i, _: torch.full((2,), i.shape[1] > 21)])
+    made = llama.generate(batch, attention_mask=mask, custom_generate=GEM, **options)
+    assert made.shape == (2, 62)
+    assert torch.equal(made, GEM.generate(llama, batch, attention_mask=mask, **options))
+
+
+def test_custom_generate_is_random_only_where_sampling_is(llama, ids):
+    options = {"max_new_tokens": 6, "do_sample": True, "temperature": 2.0, "top_k": 20}
+    made = []
+    for generate in (
+        lambda: GEM.generate(llama, ids, **options),
+        lambda: llama.generate(ids, custom_generate=GEM, **options),
+    ):
+        torch.manual_seed(3)
+        made.append(generate())
+    assert torch.equal(*made)
+
+
+def test_what_custom_generate_cannot_know_is_refused(llama, ids):
+    with pytest.raises(ValueError, match=r"use gem\.resolved\(model, tokenizer\)"):
+        llama.generate(ids, custom_generate=GemFilter(layer="auto", keep=8), max_new_tokens=2)
+    cache = llama(ids[:, :5], use_cache=True).past_key_values
+    with pytest.raises(ValueError, match="do not pass past_key_values"):
+        llama.generate(ids, past_key_values=cache, custom_generate=GEM, max_new_tokens=2)
+    shifted = torch.arange(5, 65)[None]
+    with pytest.raises(ValueError, match="do not pass position_ids"):
+        llama.generate(ids, position_ids=shifted, custom_generate=GEM, max_new_tokens=2)
+
+
+@pytest.mark.parametrize("name", ["pixel_values", "position_ids", "input_features", "cache_position"])
+def test_inputs_beyond_tokens_are_refused(llama, ids, name):
+    extra = {name: torch.ones(1, 60)}
+    for run in (
+        lambda: GEM.generate(llama, ids, **extra),
+        lambda: GEM.generate(llama, {"input_ids": ids, **extra}),
+        lambda: GEM.select(llama, {"input_ids": ids, **extra}),
+        lambda: GEM.select(llama, ids, **extra),
+    ):
+        with pytest.raises(ValueError, match=f"do not pass {name}"):
+            run()
+
+
+def test_types_of_tokens_are_left_out_where_they_say_nothing(llama, ids):
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
+    expected = GEM.generate(llama, ids, max_new_tokens=3, do_sample=False)
+    assert torch.equal(GEM.generate(llama, inputs, max_new_tokens=3, do_sample=False), expected)
+    assert GEM.select(llama, inputs).kept() == GEM.select(llama, ids).kept()
+    with pytest.raises(ValueError, match="do not pass token_type_ids"):
+        GEM.generate(llama, {**inputs, "token_type_ids": torch.ones_like(ids)})
+
+
+def test_a_cache_that_belongs_to_other_tokens_is_withheld(llama, ids):
+    options = {"max_new_tokens": 4, "do_sample": False, "return_dict_in_generate": True, "output_logits": True}
+    made = GEM.generate(llama, ids, **options)
+    assert made.sequences.shape == (1, 64)
+    assert made.past_key_values is None
+    assert "past_key_values" not in made
+    assert made.kept_cache.get_seq_length() == 23
+    assert len(made.logits) == 4
+    whole = GemFilter(layer=2, keep=60).generate(llama, ids, **options)
+    assert whole.past_key_values.get_seq_length() == 63
+    more = llama.generate(whole.sequences, past_key_values=whole.past_key_values, max_new_tokens=2, do_sample=False)
+    assert torch.equal(more, llama.generate(ids, max_new_tokens=6, do_sample=False))
+    custom = llama.generate(ids, custom_generate=GEM, **options)
+    assert torch.equal(custom.sequences, made.sequences)
+    assert custom.past_key_values is None
+
+
+def test_a_filter_without_a_head_says_that_it_cannot_answer(llama, ids):
+    with pytest.raises(ValueError, match="LlamaModel has no head and cannot answer"):
+        GEM.generate(llama.model, ids, max_new_tokens=2)
