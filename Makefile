@@ -16,14 +16,14 @@ FAST := tests/lab tests/probes tests/methods tests/training tests/networks tests
 	tests/test_house.py tests/test_exports.py --ignore tests/methods/gemfilter \
 	$(addprefix --ignore tests/lab/test_,conformance.py runner.py backends.py checkpoint.py)
 
-.PHONY: demo test test-rounding check lint docs clean
+.PHONY: demo test test-rounding check lint docs site browser clean
 
 demo: $(READY)
 	$(BIN)/assay run feature-emergence --preset laptop
 	@echo "The report, with every figure:"
 	@$(BIN)/assay report feature-emergence
 
-test: $(READY)
+test: $(READY) browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 # Without the language model: it is slow in these kernels, and its arms record tokens kept and answers right, which are
@@ -43,6 +43,16 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/python -m assay.report.tables README.md docs
 	$(BIN)/python -m assay.report.api docs/api
+
+# The project's own page: the summaries in results/ side by side, and whatever runs are stored here.
+site: $(READY)
+	$(BIN)/assay report --results --out report
+
+# For the tests that look at pages; where it cannot be had, they skip and say so.
+browser:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } > /dev/null 2>&1 \
+		|| echo "There is no Chromium and it cannot be installed here: the tests that look at pages are skipped."
 
 clean:
 	rm -rf $(VENV) runs report build dist

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 
 import pytest
 import torch
@@ -14,6 +15,39 @@ def _no_width_of_a_terminal(monkeypatch):
     """Whoever started the tests may have said how wide their terminal is; what is piped does not depend on it."""
     monkeypatch.delenv("COLUMNS", raising=False)
     os.unsetenv("COLUMNS")  # readline sets it behind Python's back, and processes that a test starts inherit it
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Debian's browser, driven by Playwright; tests that look at pages skip where one of the two is absent."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: it is in the extra dev")
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium):
+    """Open an address as a person would; at the end of the test no page may have complained."""
+    contexts, errors = [], []
+
+    def opened(address, *, width=1300, theme="light", offline=True):
+        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, offline=offline)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert errors == []
 
 
 @pytest.fixture(scope="session")

@@ -65,3 +65,25 @@ def test_what_is_missing_is_not_drawn():
     assert 'class="span"' not in lone
     assert "<b>" not in lone
     assert intervals.draw(Judgement("holds", "no region", 1.0, 0.5, 1.5, 3))
+
+
+def test_every_seed_has_a_dot_inside_the_frame():
+    seeds = (0.55, 0.7, 0.95)
+    tree = drawn(Judgement("holds", "x ≥ 0.5", 0.7, 0.6, 0.8, 3, region=Region(low=0.5), by_seed=seeds))
+    dots = [float(element.get("cx")) for element in tree if element.get("class") == "seed"]
+    assert dots == sorted(dots)
+    assert len(dots) == 3
+    assert 0 < dots[0] < dots[-1] < intervals.WIDTH
+
+
+@pytest.mark.parametrize(
+    "judgement",
+    [
+        Judgement("holds", "|a*|/k ≤ 32", 32 - 1e-12, region=Region(high=32), method="exact"),
+        Judgement("holds", "every x ≤ 0 (tolerance 1e-10)", 6e-15, 9e-17, 6e-15, 3, region=Region(high=1e-10)),
+        Judgement("holds", "every x ≥ 1 (tolerance 1e-06)", 1 - 1e-7, 1 - 1e-7, 1.0, 3, region=Region(low=1 - 1e-6)),
+    ],
+)
+def test_what_is_at_the_edge_is_drawn_at_the_edge(judgement):
+    tree = drawn(judgement)
+    assert float(part(tree, "dot").get("cx")) == float(part(tree, "edge").get("x1"))

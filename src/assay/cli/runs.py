@@ -131,17 +131,22 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder to write the site into.")] = Path("report"),
     preset: OfPreset = None,
     run_id: OneRun = None,
-    export: Annotated[str, typer.Option(help="Also write each figure as these: svg,png,pdf or none.")] = "svg,png",
+    export: Annotated[str, typer.Option(help="Also write each figure as these: svg,png,pdf or none.")] = "pdf",
+    results: Annotated[
+        bool, typer.Option("--results", help="Set the summaries in results/ beside the runs, or alone without one.")
+    ] = False,
     runs: RunsFolder = None,
     studies: Studies = None,
 ) -> None:
     """A static site: an index with all verdicts, a page per study; works offline."""
     from assay.report import site
 
-    chosen = _stored_runs(names, runs, studies, preset, run_id)
+    alone = results and not names and run_id is None and not folders.stored_studies(folders.runs_folder(runs))
+    chosen = [] if alone else _stored_runs(names, runs, studies, preset, run_id)
     formats = site.parse_formats(export)
+    summaries = Path("results") if results else None
     try:
-        print(site.write(chosen, out, formats=formats, say=say_plain))
+        print(site.write(chosen, out, formats=formats, say=say_plain, results=summaries, studies=studies))
     except site.BrokenExhibit as error:
         say(str(error))
         raise typer.Exit(1) from error

@@ -162,16 +162,24 @@ def claims(
     return open_run(study, run, preset=preset, runs=runs, studies=studies).claims
 
 
-def report(*what: Run | str, out: str | Path = "report", formats: Sequence[str] = (), **options: Any) -> Path:
+def report(
+    *what: Run | str,
+    out: str | Path = "report",
+    formats: Sequence[str] = (),
+    results: str | Path | None = None,
+    **options: Any,
+) -> Path:
     """Write the static site of runs, or of the newest complete runs of studies; returns the path of its index.
-    ``formats`` (svg, png, pdf) also writes each figure as these; other options are those of ``open_run``."""
+    ``formats`` (svg, png, pdf) also writes each figure as these, ``results`` is a folder of summaries to set beside the
+    runs; other options are those of ``open_run``."""
     from assay.report import site
 
     chosen = [item if isinstance(item, Run) else open_run(item, **options) for item in what]
-    if not chosen:
+    if not chosen and results is None:
         raise UserError("no run was named to report on")
     wanted = site.parse_formats(",".join(formats)) if formats else ()
-    return site.write(chosen, Path(out), formats=wanted, say=lambda sentence: None)
+    summaries, outside = Path(results) if results is not None else None, studies_folder(options.get("studies"))
+    return site.write(chosen, Path(out), formats=wanted, say=lambda sentence: None, results=summaries, studies=outside)
 
 
 def runs(

@@ -82,6 +82,8 @@ class Finding:
         for name in ("p", "adjusted"):
             if math.isfinite(number := getattr(judgement, name)):
                 row[name] = float(f"{number:.3g}")
+        if judgement.by_seed:
+            row["values"] = [float(f"{value:.5g}") if math.isfinite(value) else None for value in judgement.by_seed]
         if self.confirmed is not None:
             row["confirmed"] = self.confirmed
         if claim.printed is not None:
@@ -120,6 +122,7 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
         met=row.get("met"),
         adjusted=row.get("adjusted", math.nan),
         note=row.get("note", ""),
+        by_seed=tuple(math.nan if value is None else value for value in row.get("values", ())),
         known={name: row[name] for name in ("p", "needed", "decided_by") if name in row},
     )
     return Finding(row["study"], claim, judgement, row["preset"], row["set"], row["run"], row.get("confirmed"))

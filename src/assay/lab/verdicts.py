@@ -13,47 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from .intervals import Counted, Sample, Scale, clopper_pearson
+from .regions import Region, written
 
 Verdict = Literal["holds", "fails", "undecided", "not run"]
 LEAST_SEEDS = 3
 CONFIDENCE = 0.95
 BUDGET = 200  # seeds beyond which a claim is called not decidable here
-
-
-@dataclass(frozen=True)
-class Region:
-    """The values that meet a criterion: an interval, its ends included or not."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    open: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.low <= self.high:
-            raise ValueError(f"no value lies between {self.low} and {self.high}")
-
-    def text(self) -> str:
-        least, most = (">", "<") if self.open else ("≥", "≤")
-        if math.isinf(self.high):
-            return f"{least} {_number(self.low)}"
-        if math.isinf(self.low):
-            return f"{most} {_number(self.high)}"
-        left, right = "()" if self.open else "[]"
-        return f"in {left}{_number(self.low)}, {_number(self.high)}{right}"
-
-    def has(self, value: float) -> bool:
-        """Whether a value meets the criterion; one that is not finite meets none."""
-        if not math.isfinite(value):
-            return False
-        if self.open:
-            return self.low < value < self.high
-        return self.low <= value <= self.high
-
-    def contains(self, low: float, high: float) -> bool:
-        return self.has(low) and self.has(high)
-
-    def misses(self, low: float, high: float) -> bool:
-        return (high <= self.low or low >= self.high) if self.open else (high < self.low or low > self.high)
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +28,7 @@ class Judgement:
     ``method`` says how it was reached: ``student`` (an interval over seeds), ``right or wrong`` (the exact interval of
     a share), ``equal`` (all seeds gave one number), ``every`` (no row may miss) or ``exact`` (a number without seeds).
     ``met`` counts the seeds that meet the criterion by themselves, ``adjusted`` is ``p`` among all claims of the study
-    (Holm).
+    (Holm), ``by_seed`` has each seed's own number, of several the worst.
     """
 
     verdict: Verdict
@@ -82,6 +47,7 @@ class Judgement:
     sample: Sample | None = field(default=None, compare=False)
     known: Mapping[str, Any] = field(default_factory=dict, compare=False)  # of one that was read back
     confidence: float = CONFIDENCE
+    by_seed: tuple[float, ...] = field(default=(), compare=False)
 
     @cached_property
     def p(self) -> float:
@@ -177,21 +143,26 @@ def over_seeds(
     finite value has the worst one, and the mean with it. ``target`` is the value that a claim of equality is about."""
     criterion = f"{what} {region.text()}".strip()
     count, finite = len(values), np.isfinite(values)
+    by_seed = tuple(map(float, values))
     met = sum(region.has(float(value)) for value in values)
     if count < LEAST_SEEDS:
         reason = f"{count} seeds, and a verdict needs {LEAST_SEEDS}"
         estimate = float(values[finite].mean()) if finite.any() else math.nan
-        return Judgement("undecided", criterion, estimate, seeds=count, reason=reason, region=region)
+        return Judgement("undecided", criterion, estimate, seeds=count, reason=reason, region=region, by_seed=by_seed)
     if not finite.all():
         lost = count - int(finite.sum())
         reason = f"{lost} of {count} seeds have no finite value, which counts as the worst"
         estimate = float(values[finite].mean()) if finite.any() else math.nan
-        return Judgement("fails", criterion, estimate, seeds=count, reason=reason, region=region, met=met)
+        return Judgement(
+            "fails", criterion, estimate, seeds=count, reason=reason, region=region, met=met, by_seed=by_seed
+        )
     sample = Sample(values, scale, counted)
     if sample.all_equal:
         value = sample.mean
         verdict: Verdict = "holds" if region.has(value) else "fails"
-        return Judgement(verdict, criterion, value, value, value, count, region=region, method="equal", met=met)
+        return Judgement(
+            verdict, criterion, value, value, value, count, region=region, method="equal", met=met, by_seed=by_seed
+        )
     confidence = _CONFIDENCE.get()
     low, high = sample.interval(confidence)
     return Judgement(
@@ -207,13 +178,14 @@ def over_seeds(
         note=_excludes(target, low, high) if region.contains(low, high) else "",
         sample=sample,
         confidence=confidence,
+        by_seed=by_seed,
     )
 
 
 def _excludes(target: float | None, low: float, high: float) -> str:
     if target is None or low <= target <= high:
         return ""
-    return f"the interval excludes {_number(target)}: a difference within the margin, and not by chance"
+    return f"the interval excludes {written(target)}: a difference within the margin, and not by chance"
 
 
 def p_value(sample: Sample, region: Region) -> float:
@@ -258,7 +230,7 @@ def every(
     """Holds when each value meets the criterion within ``tolerance``; the estimate is the worst, the interval the
     range. ``seeds`` tells whose each value is; ``where`` names a row, for the one that misses most."""
     wide = Region(region.low - tolerance, region.high + tolerance, region.open)
-    slack = f" (tolerance {_number(tolerance)})" if tolerance else ""
+    slack = f" (tolerance {written(tolerance)})" if tolerance else ""
     criterion = f"every {what} {region.text()}{slack}".replace("  ", " ")
     distinct, finite = len(set(seeds)), np.isfinite(values)
     known = np.where(finite, values, 0.0)
@@ -267,16 +239,22 @@ def every(
     worst = low = high = math.nan
     if finite.all():
         worst, low, high = float(values[row]), float(values.min()), float(values.max())
+    farthest: dict[int, tuple[float, float]] = {}
+    for seed, far, value in zip(seeds, excess.tolist(), values.tolist(), strict=True):
+        farthest[seed] = max(farthest.get(seed, (-math.inf, math.nan)), (far, value))
+    by_seed = tuple(farthest[seed][1] for seed in sorted(farthest))
     met = distinct - len({seed for seed, value in zip(seeds, values, strict=True) if not wide.has(float(value))})
     if distinct < LEAST_SEEDS:
         reason = f"{distinct} seeds, and a verdict needs {LEAST_SEEDS}"
-        return Judgement("undecided", criterion, worst, low, high, distinct, reason, region)
+        return Judgement("undecided", criterion, worst, low, high, distinct, reason, region, by_seed=by_seed)
     verdict: Verdict = "holds" if met == distinct else "fails"
     missed = "" if verdict == "holds" else where(row) if where else f"seed {seeds[row]}"
     reason = f"missed by {missed}" if missed else ""
     if not finite.all():
         reason = f"a value is not finite ({missed})"
-    return Judgement(verdict, criterion, worst, low, high, distinct, reason, wide, method="every", met=met)
+    return Judgement(
+        verdict, criterion, worst, low, high, distinct, reason, wide, method="every", met=met, by_seed=by_seed
+    )
 
 
 def exact(value: float, region: Region, *, what: str = "") -> Judgement:
@@ -293,7 +271,3 @@ def not_run(reason: str, error: str = "") -> Judgement:
 
 def _decide(low: float, high: float, region: Region) -> Verdict:
     return "holds" if region.contains(low, high) else "fails" if region.misses(low, high) else "undecided"
-
-
-def _number(value: float) -> str:
-    return f"{value:.6g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import Any
 
@@ -17,14 +18,34 @@ FORMATS = ("svg", "png", "pdf")
 _CANVAS_FROM = 4000  # rows; a browser slows down with as many SVG elements
 
 
-def export(spec: dict[str, Any], kind: str) -> bytes:
-    """The chart as a file. No address is allowed, so a chart that wants data from the network is refused."""
-    options: dict[str, Any] = {"vl_version": _version(), "allowed_base_urls": []}
+def drawing(spec: dict[str, Any]) -> str:
+    """The chart as SVG. No address is allowed, so a chart that wants data from the network is refused."""
+    return slim(str(vl_convert.vegalite_to_svg(spec, vl_version=_version(), allowed_base_urls=[])))
+
+
+def export(spec: dict[str, Any], kind: str, svg: str) -> bytes:
+    """The chart as a file; ``svg`` is its drawing."""
     if kind == "svg":
-        return str(vl_convert.vegalite_to_svg(spec, **options)).encode()
+        return svg.encode()
     if kind == "png":
-        return bytes(vl_convert.vegalite_to_png(spec, scale=2, **options))
-    return bytes(vl_convert.vegalite_to_pdf(spec, **options))
+        return bytes(vl_convert.vegalite_to_png(spec, scale=2, vl_version=_version(), allowed_base_urls=[]))
+    return bytes(vl_convert.svg_to_pdf(svg))
+
+
+def slim(svg: str) -> str:
+    """The drawing without the words that Vega gives each mark for screen readers, coordinates to a hundredth of a
+    pixel, and opacity where it needs no layer of its own: files that are three to five times smaller."""
+    svg = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"| opacity="1"', "", svg)
+    svg = re.sub(r'(<path [^>]*?) opacity="([\d.]+)"', r'\1 fill-opacity="\2" stroke-opacity="\2"', svg)
+    return re.sub(
+        r"(?<=\d)\.\d{3,}", lambda found: f"{float(found[0]):.2f}"[1:] if float(found[0]) < 0.995 else ".99", svg
+    )
+
+
+def width(svg: str) -> float:
+    """The width of a drawing in pixels."""
+    found = re.search(r'<svg[^>]* width="([\d.]+)"', svg)
+    return float(found[1]) if found else 0.0
 
 
 def packed(spec: dict[str, Any]) -> Markup:
@@ -40,11 +61,11 @@ def renderer(spec: dict[str, Any]) -> str:
 
 
 @cache
-def bundle() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed as one script; it contains no closing tag that would end its element."""
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, which every page of a site shares."""
     script = str(vl_convert.javascript_bundle(vl_version=_version()))  # type: ignore[call-arg]  # its stub is wrong
-    # Its thousands of short names stay inside a function, away from the page's own.
-    return Markup("(function(){" + script.replace("</script", "<\\/script") + "})();")
+    # Its thousands of short names stay inside a function, away from the pages' own.
+    return "(function(){" + script + "})();"
 
 
 def _columns(rows: Any) -> Any:

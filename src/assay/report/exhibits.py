@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import polars as pl
 from markupsafe import Markup
@@ -33,12 +33,27 @@ class Shown:
     note: str = ""
     error: Exception | None = None
     files: dict[str, str] = field(default_factory=dict)  # format -> address
+    shows: tuple[str, ...] = ()  # the claims that are seen in it
+    number: int = 0
+
+    kind: ClassVar[str] = ""
+
+    @property
+    def anchor(self) -> str:
+        return f"{self.kind.lower()}-{self.number}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind} {self.number}"
 
 
 @dataclass(frozen=True)
 class Figure(Shown):
     data: Markup = field(default_factory=Markup)
     renderer: str = "svg"
+    width: float = 0.0
+
+    kind: ClassVar[str] = "Figure"
 
     @property
     def picture(self) -> str:
@@ -60,13 +75,22 @@ class Table(Shown):
     rows: list[tuple[str, ...]] = field(default_factory=list)
     total: int = 0
 
+    kind: ClassVar[str] = "Table"
+
 
 def figures(study: Study, measurements: Measurements, folder: Folder, formats: Iterable[str]) -> list[Figure]:
-    return [_figure(exhibit, measurements, folder, study, tuple(formats)) for exhibit in study.figures.values()]
+    shelf = enumerate(study.figures.values(), 1)
+    return [
+        replace(_figure(exhibit, measurements, folder, study, tuple(formats)), shows=exhibit.shows, number=number)
+        for number, exhibit in shelf
+    ]
 
 
 def tables(study: Study, measurements: Measurements, folder: Folder) -> list[Table]:
-    return [_table(exhibit, measurements, folder, study) for exhibit in study.tables.values()]
+    return [
+        replace(_table(exhibit, measurements, folder, study), shows=exhibit.shows, number=number)
+        for number, exhibit in enumerate(study.tables.values(), 1)
+    ]
 
 
 def weight(figure: Figure) -> str:
@@ -79,13 +103,21 @@ def _figure(exhibit: Exhibit, m: Measurements, folder: Folder, study: Study, for
     try:
         # The description is what a screen reader says of the chart.
         spec = {"description": exhibit.caption, **theme.spec(exhibit.make(m))}
-        exports = {kind: charts.export(spec, kind) for kind in formats}
+        svg = charts.drawing(spec)
+        exports = {kind: charts.export(spec, kind, svg) for kind in formats}
         data = charts.packed(spec)
     except Exception as error:
         return Figure(*_missing(exhibit, error))
     files = {kind: folder.save(_file(study, exhibit, kind), content) for kind, content in exports.items()}
-    renderer = charts.renderer(spec)
-    return Figure(exhibit.name, title(exhibit.name), exhibit.caption, files=files, data=data, renderer=renderer)
+    return Figure(
+        exhibit.name,
+        title(exhibit.name),
+        exhibit.caption,
+        files=files,
+        data=data,
+        renderer=charts.renderer(spec),
+        width=charts.width(svg),
+    )
 
 
 def _table(exhibit: Exhibit, m: Measurements, folder: Folder, study: Study) -> Table:

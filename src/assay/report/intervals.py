@@ -1,4 +1,5 @@
-"""A judgement as a small drawing: the interval, the estimate, and the values that meet the criterion shaded."""
+"""A judgement as a small drawing: the interval, the estimate, a dot per seed, and the values that meet the criterion
+shaded."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from assay.lab import Judgement, Region
 
 from .numbers import measured, number
 
-WIDTH, HEIGHT = 250, 42
-_MARGIN, _MIDDLE, _BAND = 10, 13, 9
-_LABEL_Y = 37
+WIDTH, HEIGHT = 250, 46
+_MARGIN, _MIDDLE = 10, 11
+_TOP, _BOTTOM = 2, 28  # of the shade, in which the interval has the upper half and the seeds the lower
+_SEEDS_Y, _LABEL_Y = 21.5, 41
+_SAME = 1e-9  # relative distance from an edge that is rounding
 _LOG_FROM = 1000.0  # how many times the smallest shown value the largest must be to need a logarithmic axis
 _LABEL_ROOM = 56
 
@@ -29,20 +32,24 @@ def words(judgement: Judgement) -> str:
 
 def draw(judgement: Judgement) -> Markup:
     """An inline SVG, coloured by the page's style sheet; empty when there is nothing to show."""
-    ends = [end for end in (judgement.low, judgement.high) if math.isfinite(end)]
-    points = [judgement.estimate, *ends] if math.isfinite(judgement.estimate) else ends
+    region, near = _stated(judgement)
+    ends = [near(end) for end in (judgement.low, judgement.high) if math.isfinite(end)]
+    estimate = near(judgement.estimate)
+    seeds = [near(value) for value in judgement.by_seed if math.isfinite(value)]
+    points = [estimate, *ends] if math.isfinite(estimate) else ends
     if not points:
         return Markup("")
-    edges = _edges(judgement.region)
-    place, logarithmic = _scale([*points, *edges])
-    parts = [_shade(judgement.region, place), _line("axis", 0, WIDTH, _MIDDLE)]
-    parts += [_edge(place(edge), judgement.region) for edge in edges]
+    edges = _edges(region)
+    place, logarithmic = _scale([*points, *edges, *seeds])
+    parts = [_shade(region, place), _line("axis", 0, WIDTH, _MIDDLE)]
+    parts += [_edge(place(edge), region) for edge in edges]
+    parts += [f'<circle class="seed" cx="{place(value):.1f}" cy="{_SEEDS_Y}" r="2.1"/>' for value in seeds]
     if len(ends) == 2:
         left, right = place(ends[0]), place(ends[1])
         parts.append(_line("span", left, right, _MIDDLE))
         parts += [_upright("cap", x, _MIDDLE - 4, _MIDDLE + 4) for x in (left, right)]
-    if math.isfinite(judgement.estimate):
-        parts.append(f'<circle class="dot" cx="{place(judgement.estimate):.1f}" cy="{_MIDDLE}" r="4"/>')
+    if math.isfinite(estimate):
+        parts.append(f'<circle class="dot" cx="{place(estimate):.1f}" cy="{_MIDDLE}" r="4"/>')
     parts += _labels(edges, place)
     if logarithmic:
         parts.append(f'<text class="scale" x="{WIDTH}" y="{HEIGHT + 6}" text-anchor="end">log scale</text>')
@@ -51,6 +58,20 @@ def draw(judgement: Judgement) -> Markup:
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     # Every part is made of numbers alone; the label is the only text from outside, and it is escaped.
     return Markup(f'<svg class="interval" role="img" aria-label="{label}" {size}>{"".join(parts)}</svg>')
+
+
+def _stated(judgement: Judgement) -> tuple[Region | None, Callable[[float], float]]:
+    """The region as the criterion states it, and a function that moves what is at one of its edges, within the
+    criterion's tolerance or rounding, to that edge: stretched to the width of the drawing, nothing would look far."""
+    read, tolerance = Region.read(judgement.criterion)
+    # The words round to six digits, so the judgement's own edges are used where it has no tolerance in them.
+    region = judgement.region if judgement.region is not None and not tolerance else read
+    edges = _edges(region)
+
+    def near(value: float) -> float:
+        return next((edge for edge in edges if abs(value - edge) <= max(tolerance, _SAME * abs(edge))), value)
+
+    return region, near
 
 
 def _scale(shown: list[float]) -> tuple[Callable[[float], float], bool]:
@@ -78,13 +99,13 @@ def _shade(region: Region | None, place: Callable[[float], float]) -> str:
     # A criterion of one value would be invisible at its true width.
     if right - left < 3:
         left, right = left - 1.5, right + 1.5
-    top, tall = _MIDDLE - _BAND, 2 * _BAND
-    return f'<rect class="region" x="{left:.1f}" y="{top}" width="{right - left:.1f}" height="{tall}" rx="2"/>'
+    size = f'width="{right - left:.1f}" height="{_BOTTOM - _TOP}"'
+    return f'<rect class="region" x="{left:.1f}" y="{_TOP}" {size} rx="2"/>'
 
 
 def _edge(x: float, region: Region | None) -> str:
     kind = "edge excluded" if region is not None and region.open else "edge"
-    return _upright(kind, x, _MIDDLE - _BAND, _MIDDLE + _BAND)
+    return _upright(kind, x, _TOP, _BOTTOM)
 
 
 def _labels(edges: list[float], place: Callable[[float], float]) -> list[str]:

@@ -34,6 +34,8 @@ def measured(estimate: float, low: float, high: float) -> str:
     else:
         decimals = min(8, max(0, 1 - _order(width)))
         texts = [_fixed(item, decimals) for item in numbers]
+        if len(set(texts)) == 1:  # alike to eight decimals, of which none says anything
+            texts = [number(item) for item in numbers]
     return f"{texts[0]}  [{texts[1]}, {texts[2]}]"
 
 

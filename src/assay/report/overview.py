@@ -74,15 +74,14 @@ def choices(study: Study, measurements: Measurements, manifest: Manifest) -> lis
     return _distinct(found)
 
 
-def parameters(study: Study, manifest: Manifest) -> list[Parameter]:
+def parameters(study: Study, preset: str, ran: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[Parameter]:
     """The parameters as they were when the run was made, and where each value came from."""
-    preset = study.presets[manifest.preset].values
+    given = study.presets[preset].values
     rows = []
-    ran = manifest.params
     for name in sorted(ran, key=lambda name: [*study.model.model_fields, *ran].index(name)):
         field = study.model.model_fields.get(name)
         description = (field.description or "") if field else "no longer a parameter of the study"
-        origin = "override" if name in manifest.set else "preset" if name in preset else "default"
+        origin = "override" if name in overrides else "preset" if name in given else "default"
         rows.append(Parameter(name, value(ran[name]), origin, description))
     return rows
 

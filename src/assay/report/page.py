@@ -1,150 +1,174 @@
-"""The page of one study: everything its template needs, worked out beforehand."""
+"""The page of one study: everything its template needs, worked out beforehand, from a stored run, from summaries, or
+from both."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import get_args
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from markupsafe import Markup
-
-from assay.lab import Finding, Manifest, Run, Study
+from assay.lab import Finding, Manifest, Run
 from assay.lab.confirmation import confirmed
 from assay.lab.stored import MARKS
-from assay.lab.verdicts import Verdict
+from assay.lab.study import Study
 
-from . import exhibits, intervals, overview
+from . import downloads, exhibits, overview, prose, story
 from .folder import Folder
-from .numbers import date, duration, number, slug
-
-VERDICTS: tuple[str, ...] = get_args(Verdict)
-_ONE = {"holds": "holds", "fails": "fails"}
-_MANY = {"holds": "hold", "fails": "fail"}
+from .numbers import date, duration, slug
+from .rows import Row, Tally, anchor_of, kind_of, row, tally_of
+from .summaries import Side
 
 
 @dataclass(frozen=True)
-class Row:
-    """A claim with its verdict, as the verdict table shows it."""
+class Cell:
+    """A headline's verdict in the scoreboard."""
 
-    finding: Finding
+    id: str
     anchor: str
-    mark: str
-    kind: str
-    drawing: Markup
-    words: str
-    criterion: str
-    paper: str
-
-
-@dataclass(frozen=True)
-class Tally:
+    statement: str
     verdict: str
     kind: str
     mark: str
-    count: int
 
-    @property
-    def text(self) -> str:
-        return f"{self.count} {(_ONE if self.count == 1 else _MANY).get(self.verdict, self.verdict)}"
+
+@dataclass(frozen=True)
+class Line:
+    """A run of the study in the scoreboard: its headlines, and how all its claims came out."""
+
+    label: str
+    cells: Sequence[Cell | None]
+    counts: Sequence[Tally]
+    facts: str
 
 
 @dataclass(frozen=True)
 class Page:
     study: Study
-    manifest: Manifest
-    file: str
-    claims: list[Row]
-    controls: list[Row]
-    notices: list[str]
+    label: str
     facts: str
-    figures: list[exhibits.Figure]
-    tables: list[exhibits.Table]
-    arms: list[overview.ArmRow]
-    choices: list[overview.Choice]
-    parameters: list[overview.Parameter]
-    settings: dict[str, list[overview.Parameter]]
-    run: dict[str, str]
+    rows: list[Row]
+    notices: list[str] = field(default_factory=list)
+    figures: list[exhibits.Figure] = field(default_factory=list)
+    tables: list[exhibits.Table] = field(default_factory=list)
+    arms: list[overview.ArmRow] = field(default_factory=list)
+    choices: list[overview.Choice] = field(default_factory=list)
+    parameters: list[overview.Parameter] = field(default_factory=list)
+    settings: dict[str, list[overview.Parameter]] = field(default_factory=dict)
+    run: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # of the measurements
+    sides: Sequence[Side] = ()
+    prose: prose.Prose = field(default_factory=prose.Prose)
+    smoke: bool = False
+
+    @property
+    def file(self) -> str:
+        return f"{slug(self.study.name)}.html"
+
+    @property
+    def claims(self) -> list[Row]:
+        return [row for row in self.rows if not row.finding.claim.control]
+
+    @property
+    def controls(self) -> list[Row]:
+        return [row for row in self.rows if row.finding.claim.control]
+
+    @property
+    def groups(self) -> dict[str, list[Row]]:
+        """All claims under the headings that their identifiers say."""
+        beyond = [row for row in self.claims if row.finding.claim.id.startswith("X")]
+        source = [row for row in self.claims if row not in beyond]
+        named = {"Claims of the source": source, "Beyond the source": beyond, "Controls": self.controls}
+        return {title: rows for title, rows in named.items() if rows}
 
     @property
     def headlines(self) -> list[Row]:
         return [row for row in (*self.claims, *self.controls) if row.finding.claim.headline]
 
     @property
-    def others(self) -> list[Row]:
-        """The claims that are no headlines."""
-        return [row for row in self.claims if not row.finding.claim.headline]
+    def chapters(self) -> list[story.Chapter]:
+        return story.chapters(self.headlines, self.figures)
+
+    @property
+    def other_figures(self) -> list[exhibits.Figure]:
+        """The figures that the story does not show."""
+        told = [chapter.figure for chapter in self.chapters]
+        return [figure for figure in self.figures if figure not in told]
 
     @property
     def corrections(self) -> list[Row]:
         return [row for row in (*self.claims, *self.controls) if row.finding.claim.printed is not None]
 
     @property
-    def smoke(self) -> bool:
-        return self.manifest.preset == "smoke"
-
-    @property
     def broken(self) -> list[exhibits.Shown]:
         return [shown for shown in (*self.figures, *self.tables) if shown.error is not None]
 
+    @property
+    def lines(self) -> list[Line]:
+        headlines = [row.finding.claim.id for row in self.headlines]
+        own = {row.finding.claim.id: row.finding for row in self.rows}
+        sides = [(side.label, side.findings, f"{side.seeds} seeds, {side.facts('device')}") for side in self.sides]
+        return [
+            _line(label, headlines, found, facts) for label, found, facts in ((self.label, own, self.facts), *sides)
+        ]
 
-def assemble(run: Run, folder: Folder, formats: Iterable[str]) -> Page:
+
+def of_run(run: Run, folder: Folder, formats: Iterable[str], sides: Sequence[Side] = ()) -> Page:
+    """The page of a stored run, with the summaries of other runs beside its verdicts."""
     study, manifest, measurements = run.study, run.manifest, run.results
-    # Judged here and not read back: the drawings need the criterion itself, not its words.
+    # Judged here and not read back: the drawings need the criterion itself and every seed's number.
     found = study.judge(measurements, manifest, looks=run.looks)
     if (fresh := run.fresh) is not None:
         found = confirmed(found, fresh.judged)
-    rows = [_row(finding) for finding in found]
+    others = [side for side in sides if (side.preset, list(side.data)) != (manifest.preset, manifest.data)]
+    figures = exhibits.figures(study, measurements, folder, formats)
+    tables = exhibits.tables(study, measurements, folder)
     return Page(
         study=study,
-        manifest=manifest,
-        file=f"{slug(study.name)}.html",
-        claims=[row for row in rows if not row.finding.claim.control],
-        controls=[row for row in rows if row.finding.claim.control],
-        notices=[*_notices(run), *_broken(found)],
+        label=manifest.preset,
         facts=_facts(manifest),
-        figures=exhibits.figures(study, measurements, folder, formats),
-        tables=exhibits.tables(study, measurements, folder),
+        rows=[row(finding, others, (*figures, *tables)) for finding in found],
+        notices=[*_notices(run), *_broken(found)],
+        figures=figures,
+        tables=tables,
         arms=overview.arms(study, measurements, manifest),
         choices=overview.choices(study, measurements, manifest),
-        parameters=overview.parameters(study, manifest),
+        parameters=overview.parameters(study, manifest.preset, manifest.params, manifest.set),
         settings=overview.settings(study, measurements, manifest),
         run=overview.run_facts(study, manifest),
+        files=downloads.measurements(study, run.measurements, folder),
+        sides=others,
+        prose=prose.read(study, study.claims),
+        smoke=manifest.preset == "smoke",
     )
 
 
-def tally(rows: Iterable[Row]) -> list[Tally]:
-    """How many of each verdict, the absent ones left out."""
-    counts = Counter(row.finding.judgement.verdict for row in rows)
-    return [Tally(v, _kind(v), MARKS[v], counts[v]) for v in VERDICTS if counts[v]]  # type: ignore[index]
-
-
-def _row(finding: Finding) -> Row:
-    claim, judgement = finding.claim, finding.judgement
-    paper = number(claim.paper, 6) if isinstance(claim.paper, (int, float)) else claim.paper or ""
-    return Row(
-        finding,
-        f"claim-{slug(claim.id)}",
-        MARKS[judgement.verdict],
-        _kind(judgement.verdict),
-        intervals.draw(judgement),
-        intervals.words(judgement),
-        _unbroken(judgement.criterion),
-        paper,
+def of_summaries(study: Study, sides: Sequence[Side]) -> Page:
+    """The page of a study of which only summaries are here: verdicts and words, no figures."""
+    first, *others = sides
+    document = first.documents[0]
+    return Page(
+        study=study,
+        label=first.label,
+        facts=f"{first.label} · {first.seeds} seeds · {first.facts('device')} · {date(document['started'])}",
+        rows=[row(finding, others) for finding in first.findings.values()],
+        parameters=overview.parameters(study, first.preset, document["params"], document["set"]),
+        run={
+            "command": f"assay run {study.name} --preset {first.preset}",
+            "stated cost": study.presets[first.preset].cost,
+            **{key: first.facts(key) for key in ("device", "machine", "versions", "commit")},
+        },
+        sides=others,
+        prose=prose.read(study, first.findings),
     )
 
 
-def _unbroken(criterion: str) -> str:
-    """Keeps a relation and its number on one line."""
-    return re.sub(
-        r"([≥≤<>]|\bin) |(?<=\d), (?=[^ ]+[\])])", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), criterion
-    )
+def _line(label: str, headlines: Iterable[str], found: Mapping[str, Finding], facts: str) -> Line:
+    cells = [_cell(found[id]) if id in found else None for id in headlines]
+    return Line(label, cells, tally_of(finding.judgement.verdict for finding in found.values()), facts)
 
 
-def _kind(verdict: str) -> str:
-    """The verdict as the name of a style."""
-    return verdict.replace(" ", "-")
+def _cell(finding: Finding) -> Cell:
+    claim, verdict = finding.claim, finding.judgement.verdict
+    return Cell(claim.id, anchor_of(claim.id), claim.statement, verdict, kind_of(verdict), MARKS[verdict])
 
 
 def _facts(manifest: Manifest) -> str:

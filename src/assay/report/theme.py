@@ -8,12 +8,12 @@ from typing import Any
 
 import altair as alt
 
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 # Okabe and Ito's colours, the strongest first and without their yellow, which is lost on white.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b6472", "#7a4fb5")
 INK, SOFT, LINE, GRID = "#1c2430", "#4d5866", "#a3adba", "#e9edf1"
 _COMPOSED = ("hconcat", "vconcat", "concat", "facet", "repeat")
-_DIGITS = 8
+_DIGITS = 6
 
 
 def spec(chart: Any) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _tidy(rows: Any) -> Any:
-    """Rows with floats that no eye or JSON parser stumbles over: eight digits, and null for what is not finite."""
+    """Rows with floats that no eye or JSON parser stumbles over: six digits, and null for what is not finite."""
     if not isinstance(rows, list):
         return rows
     return [{k: _short(v) for k, v in row.items()} if isinstance(row, dict) else _short(row) for row in rows]

@@ -3,12 +3,12 @@ from .study import study
 USUAL = {"arm": "drawn", "setting": "usual", "k": 1}
 
 
-@study.claim("C1", "a <b>bold</b> claim & more", source="Theorem <1>", paper=0.98)
+@study.claim("C1", "a <b>bold</b> claim & more", source="Theorem <1>", paper=0.98, headline=True)
 def holds(m):
     return m.final("value", **USUAL).at_least(0.1)
 
 
-@study.claim("C2", "too much is asked", source="Theorem 2", printed="for all n, without <any> condition")
+@study.claim("C2", "too much is asked", source="Theorem 2", printed="for all n, without <any> condition", headline=True)
 def fails(m):
     return m.final("value", **USUAL).above(0.9)
 

@@ -4,7 +4,7 @@ import polars as pl
 from .study import study
 
 
-@study.figure("values", caption="Values <of> each setting.")
+@study.figure("values", caption="Values <of> each setting.", shows=("C1",))
 def values(m):
     return alt.Chart(m.rows("value", arm="drawn")).mark_point().encode(x="setting:N", y="value:Q")
 
@@ -19,6 +19,12 @@ def holes(m):
 def large(m):
     rows = pl.DataFrame({"x": range(6000), "y": [i / 7 for i in range(6000)]})
     return alt.Chart(rows).mark_line().encode(x="x:Q", y="y:Q")
+
+
+@study.figure("side-by-side", caption="Wider than a telephone.", shows=("C2",))
+def side_by_side(m):
+    chart = alt.Chart(m.rows("value", arm="drawn")).mark_point(color="black").encode(x="setting:N", y="value:Q")
+    return chart.properties(width=420) | chart.properties(width=420)
 
 
 @study.figure("absent", caption="The extra arm.")
