@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from .params import Params, PartPreset, Preset
     from .part import Part
     from .recorder import Recorder
+    from .regions import Region
     from .registry import Arm
     from .stored import Findings, Run
     from .study import Study
     from .values import Every, Exact, Values, combine, farthest_from, pick, pool
-    from .verdicts import Judgement, Region
+    from .verdicts import Judgement
 
 __all__ = [
     "Advanced",
