@@ -42,7 +42,7 @@ KEYS = {
     "preset",
     "set",
 }
-MORE = {"printed", "paper", "reason", "method", "decided_by", "met", "needed", "p", "adjusted", "note"}
+MORE = {"printed", "paper", "reason", "method", "decided_by", "met", "needed", "p", "adjusted", "note", "values"}
 VERDICTS = ("holds", "fails", "undecided", "not run")
 
 every_study = pytest.mark.parametrize("name", CHECKED)

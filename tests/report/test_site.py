@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
+import lzma
 import re
 import shutil
 from html.parser import HTMLParser
@@ -118,7 +118,7 @@ def test_headlines_stand_beside_the_figures_that_show_them(site):
 
 def test_measurements_can_be_taken_along(site):
     exact = pl.read_parquet(site.folder / "gallery" / "measurements.parquet")
-    text = pl.read_csv(gzip.decompress((site.folder / "gallery" / "measurements.csv.gz").read_bytes()))
+    text = pl.read_csv(lzma.decompress((site.folder / "gallery" / "measurements.csv.xz").read_bytes()))
     assert exact.shape == text.shape
     assert text["value"].to_list()[0] == pytest.approx(exact["value"].to_list()[0], rel=1e-4)
 

@@ -91,6 +91,11 @@ def test_a_run_has_the_summaries_of_other_runs_beside_it(results, tmp_path, run_
     assert text.count('<th scope="row">laptop</th>') == 0, "the run itself is no other run"
 
 
+def test_a_run_on_larger_data_is_called_after_them():
+    assert summaries.label("laptop", ["digits"]) == "laptop"
+    assert summaries.label("laptop", ["digits", "mnist"]) == "laptop · mnist"
+
+
 def test_a_summary_of_an_unknown_study_is_left_out_and_said(results, tmp_path, coin_folder):
     (results / "x.laptop.json").write_text(json.dumps(SUMMARY | {"study": "unheard-of", "claims": []}))
     said = []

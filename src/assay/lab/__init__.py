@@ -37,11 +37,12 @@ if TYPE_CHECKING:
     from .part import Part
     from .phase_map import Cell, PhaseMap
     from .recorder import Recorder
+    from .regions import Region
     from .registry import Arm
     from .stored import Findings, Run
     from .study import Study
     from .values import Every, Exact, Values, combine, farthest_from, pick, pool
-    from .verdicts import Judgement, Region
+    from .verdicts import Judgement
 
 __all__ = [
     "Advanced",

@@ -17,7 +17,8 @@ import polars as pl
 from . import verdicts
 from .errors import AmbiguousQuery
 from .intervals import Counted, Scale
-from .verdicts import Judgement, Region
+from .regions import Region
+from .verdicts import Judgement
 
 
 @dataclass(frozen=True)

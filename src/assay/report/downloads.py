@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import io
+import lzma
 
 import polars as pl
 
@@ -24,7 +24,6 @@ def measurements(study: Study, frame: pl.DataFrame, folder: Folder) -> dict[str,
     text = tidy.write_csv(float_scientific=True, float_precision=_DIGITS - 1).encode()
     base = f"{slug(study.name)}/measurements"
     return {
-        # Without a time in its head, so that the same run gives the same file.
-        "CSV": folder.save(f"{base}.csv.gz", gzip.compress(text, 9, mtime=0)),
+        "CSV": folder.save(f"{base}.csv.xz", lzma.compress(text)),
         "Parquet": folder.save(f"{base}.parquet", packed.getvalue()),
     }

@@ -15,7 +15,7 @@ from . import downloads, exhibits, overview, prose, story
 from .folder import Folder
 from .numbers import date, duration, slug
 from .rows import Row, Tally, anchor_of, kind_of, row, tally_of
-from .summaries import Side
+from .summaries import Side, label
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def of_run(run: Run, folder: Folder, formats: Iterable[str], sides: Sequence[Sid
     tables = exhibits.tables(study, measurements, folder)
     return Page(
         study=study,
-        label=manifest.preset,
+        label=label(manifest.preset, manifest.data),
         facts=_facts(manifest),
         rows=[row(finding, others, (*figures, *tables)) for finding in found],
         notices=[*_notices(run), *_broken(found)],

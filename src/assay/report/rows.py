@@ -57,13 +57,6 @@ class Row:
     def verdict(self) -> str:
         return self.finding.judgement.verdict
 
-    @property
-    def words_of(self) -> str:
-        """What a search in all claims looks at, in small letters."""
-        claim = self.finding.claim
-        parts = (claim.id, claim.statement, claim.source, self.finding.judgement.criterion, claim.printed or "")
-        return " ".join(parts).lower()
-
 
 @dataclass(frozen=True)
 class Tally:

@@ -31,8 +31,7 @@ class Side:
 
     @property
     def label(self) -> str:
-        larger = [name for name in self.data if name != BUNDLED]
-        return f"{self.preset} · {', '.join(larger)}" if larger else self.preset
+        return label(self.preset, self.data)
 
     @property
     def seeds(self) -> int:
@@ -41,6 +40,12 @@ class Side:
     def facts(self, key: str) -> str:
         """What its parts say of themselves, each once."""
         return "; ".join(dict.fromkeys(str(document.get(key, "")) for document in self.documents))
+
+
+def label(preset: str, data: Iterable[str]) -> str:
+    """A preset, with the data sets that a fresh clone does not have."""
+    larger = [name for name in data if name != BUNDLED]
+    return f"{preset} · {', '.join(larger)}" if larger else preset
 
 
 @dataclass(frozen=True)

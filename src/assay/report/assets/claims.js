@@ -6,6 +6,8 @@
   const words = form.querySelector("input");
   const buttons = [...form.querySelectorAll("button[data-verdict]")];
   const claims = [...document.querySelectorAll(".claim")];
+  const wordsOf = (claim) => [...claim.querySelectorAll(".find")].map((part) => part.textContent.toLowerCase()).join(" ");
+  const texts = new Map(claims.map((claim) => [claim, wordsOf(claim)]));
   form.hidden = false;
 
   function apply() {
@@ -13,7 +15,7 @@
     const verdicts = buttons.filter((each) => each.getAttribute("aria-pressed") === "true").map((each) => each.dataset.verdict);
     let shown = 0;
     for (const claim of claims) {
-      const fits = wanted.every((word) => claim.dataset.words.includes(word));
+      const fits = wanted.every((word) => texts.get(claim).includes(word));
       claim.hidden = !(fits && (!verdicts.length || verdicts.includes(claim.dataset.verdict)));
       shown += !claim.hidden;
     }

@@ -15,7 +15,8 @@ window.assayFit = (function () {
   function recoloured(part) {
     if (typeof part === "string") return DARK[part.toLowerCase()] || part;
     if (Array.isArray(part)) return part.map(recoloured);
-    if (!part || typeof part !== "object") return part;
+    // A colour with a condition, such as the number in a cell of a heat map, goes with what lies under it.
+    if (!part || typeof part !== "object" || part.condition) return part;
     return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, key === "datasets" ? value : recoloured(value)]));
   }
 
