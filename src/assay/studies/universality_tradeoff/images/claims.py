@@ -81,7 +81,6 @@ def average_rises(m: Measurements[Params]) -> Judgement:
     "What the target loses by pretraining on all image sets is more with the fewest labels than with the most, seed "
     "by seed.",
     source="Figures F.9 to F.13; the trade-off shrinks on images, and vanishes in the linear model only; " + SET,
-    headline=True,
 )
 def shrinks(m: Measurements[Params]) -> Judgement:
     gap = drop(m, few(m)) - drop(m, many(m))
@@ -93,6 +92,7 @@ def shrinks(m: Measurements[Params]) -> Judgement:
     "With the most labels the target still loses by pretraining on all image sets: features are lost and not only "
     "weighted down.",
     source="beyond the source's linear model; " + SET,
+    headline=True,
 )
 def remains(m: Measurements[Params]) -> Judgement:
     return drop(m, many(m)).named(f"own − all sets, {many(m)} labels").above(0)
