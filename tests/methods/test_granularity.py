@@ -199,7 +199,7 @@ def test_readouts():
 def test_report_tells_good_labels_from_bad():
     points, blob, coarse = blobs()
     good = granularity_report(LabelHierarchy("blobs", blob, coarse), points)
-    assert good.advice == "likely"
+    assert good.advice == "undecided"
     assert good.warnings == ()
     assert (good.classes, good.coarse_classes, good.smallest, good.purity) == (4, 2, 30, 1)
     assert good.conditional_entropy == 0

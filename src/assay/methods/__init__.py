@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .fixed_features import frozen_backbone, linearized
     from .flipped_labels import FlippedLabels, FlipReport, label_scores
     from .fomaml import Fomaml, fomaml
-    from .forward_pruning import ForwardMagnitudePruner, pruned_infonce
+    from .forward_pruning import ForwardMagnitudePruner
     from .gemfilter import (
         H2O,
         FullAttention,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from .one_step import one_step
     from .one_step_estimators import OneStepClassifier, OneStepRegressor
     from .one_step_features import OneStepFeatures
+    from .pruned_infonce import pruned_infonce
     from .rank_noise import rank_noise, token_covariance
     from .reptile import Reptile
     from .split_audit import SplitAudit

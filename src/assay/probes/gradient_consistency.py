@@ -62,8 +62,8 @@ class ChunkCosines(Report):
         return [{"row": row, "cosine": value} for row, value in enumerate(self._agreement(silent=True).tolist())]
 
     def figure(self) -> Any:
-        """How many rows agree how well; the dashed lines are ± the size of a chance cosine."""
-        return _histogram([{**row, "parameter": ""} for row in self.table()], self.null_pairwise)
+        """Every row's mean cosine between chunks; the dashed lines are ± the size of a chance cosine."""
+        return _strips([{**row, "parameter": ""} for row in self.table()], self.null_pairwise)
 
     def _agreement(self, silent: bool = False) -> Tensor:
         """The mean cosine over pairs of chunks, by row."""
@@ -114,30 +114,23 @@ class ConsistencyReport(Report, Mapping[str, ChunkCosines]):
         return rows
 
     def figure(self) -> Any:
-        """For every parameter, how many rows agree how well."""
+        """Every row's mean cosine between chunks, by parameter; dashed, ± the size of a chance cosine."""
         rows = [{**row, "parameter": name} for name, found in self.items() for row in found.table()]
         chance = max(found.null_pairwise for found in self.values())
-        return _histogram(rows, chance)
+        return _strips(rows, chance)
 
 
-def _histogram(rows: Sequence[Mapping[str, Any]], chance: float) -> Any:
+def _strips(rows: Sequence[Mapping[str, Any]], chance: float) -> Any:
+    """Every row of every parameter as a mark on an axis of cosines, the mean as a point."""
     known = [row for row in rows if row["cosine"] == row["cosine"]]
-    drawn = (
-        chart(known)
-        .mark_area(opacity=0.6, interpolate="step")
-        .encode(
-            x={
-                "field": "cosine",
-                "type": "quantitative",
-                "bin": {"step": 0.1, "extent": [-1, 1]},
-                "title": "mean cosine",
-            },
-            y={"aggregate": "count", "type": "quantitative", "stack": None, "title": "rows"},
-            color={"field": "parameter", "type": "nominal", "title": None},
-        )
-    )
-    marks = chart([{"cosine": chance}, {"cosine": -chance}]).mark_rule(strokeDash=[4, 4]).encode(x="cosine:Q")
-    return (drawn + marks).properties(width=380, height=220)
+    names = list(dict.fromkeys(row["parameter"] for row in known))
+    place = {"field": "parameter", "type": "nominal", "sort": names, "title": None}
+    axis = {"field": "cosine", "type": "quantitative", "scale": {"domain": [-1, 1]}, "title": "cosine between chunks"}
+    base = chart(known).encode(y=place)
+    marks = base.mark_tick(thickness=2, opacity=0.6).encode(x=axis)
+    means = base.mark_point(filled=True, size=70, color="black").encode(x={**axis, "aggregate": "mean"})
+    limits = chart([{"cosine": chance}, {"cosine": -chance}]).mark_rule(strokeDash=[4, 4]).encode(x="cosine:Q")
+    return (limits + marks + means).properties(width=380, height=40 * len(names))
 
 
 def chunk_cosines(chunk_means: Tensor) -> ChunkCosines:

@@ -1,4 +1,4 @@
-"""Are finer labels likely to help? What can be said before anything is trained."""
+"""What can be said of finer labels before anything is trained: what speaks against them, and not what they gain."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from .hierarchies import LabelHierarchy
 class GranularityReport(Report):
     """``purity`` and ``conditional_entropy`` (bits of the coarse label that the fine one leaves open) tell alignment;
     ``consistency`` is the share of a sample's nearest neighbours with its own fine label, ``chance`` its mean over
-    shuffles of the fine labels within coarse classes. ``advice`` is ``likely``, ``unlikely``, ``risky`` (some classes
-    mix coarse ones) or ``harmful`` (the labels mix them like random ones)."""
+    shuffles of the fine labels within coarse classes. ``advice`` is ``unlikely`` (to gain
+    anything), ``risky`` (some classes mix coarse ones), ``harmful`` to frozen features (the labels mix them like random
+    ones), or ``undecided``: nothing speaks against the labels, and whether they gain only a transfer can tell."""
 
     name: str
     classes: int
@@ -123,7 +124,7 @@ def granularity_report(
 
 
 def _judge(found: GranularityReport, least: int, least_lift: float, most_open: float) -> tuple[list[str], str]:
-    warnings, advice = [], "likely"
+    warnings, advice = [], "undecided"
     if found.classes <= found.coarse_classes and found.purity == 1:
         warnings.append("the labels are no finer than the coarse ones")
         advice = "unlikely"
