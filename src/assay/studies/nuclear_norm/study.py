@@ -32,7 +32,7 @@ study = lab.Study(
     parts=(optima.part, batches.part, plane.part, identities.part, images.part, strength.part),
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s"),
-        "laptop": lab.Preset(seeds=8, cost="5 min"),
+        "laptop": lab.Preset(seeds=8, cost="6 min"),
         "paper": lab.Preset(seeds=8, cost="3 h on a GPU"),
     },
 )

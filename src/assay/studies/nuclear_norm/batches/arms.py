@@ -66,7 +66,7 @@ part = lab.Part(
             row_shares=(0.25, 2.0),
             limits=(5,),
         ),
-        "laptop": lab.PartPreset(fewer={"limited": 5}),
+        "laptop": lab.PartPreset(fewer={"limited": 5, "rows": 5}),
         "paper": lab.PartPreset(diagonal_samples=20_000, diagonal_test=20_000, diagonal_steps=3000),
     },
 )

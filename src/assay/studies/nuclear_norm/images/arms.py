@@ -75,6 +75,7 @@ part = lab.Part(
         "smoke": lab.PartPreset(
             image_limit=400, pretraining_steps=20, domain_steps=10, domain_looks=2, domain_trials=1, width=8
         ),
+        "laptop": lab.PartPreset(fewer={"benchmark": 6, "zero-strength": 3}),
         "paper": lab.PartPreset(
             images="mnist",
             image_side=14,

@@ -75,7 +75,6 @@ def above_erms_curve_with_patches(m: Measurements[Params]) -> Judgement:
     "On stand-in domains with a texture cue ERM with the nuclear norm lies above ERM's own curve of accuracy outside "
     "against validation accuracy over steps.",
     source=SOURCE + "; a gain that ERM has by stopping earlier is none",
-    headline=True,
 )
 def above_erms_curve_with_textures(m: Measurements[Params]) -> Judgement:
     return average_above_curve(m, "texture", "ERM-NU").above(0)
@@ -101,6 +100,7 @@ def stacks(m: Measurements[Params], *, base: str, cue: str) -> Judgement:
     "In the reversed domain of stand-in images with a texture cue the nuclear norm, chosen by validation, gains at "
     "least half of what the cue costs ERM.",
     source="Derived from the account: a rank penalty drops environmental features first; cost by domains without a cue",
+    headline=True,
 )
 def recovers(m: Measurements[Params]) -> Judgement:
     free = m.final("accuracy", arm="no-cue", target="reversed")

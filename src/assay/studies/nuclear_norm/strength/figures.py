@@ -55,7 +55,7 @@ def rank_and_strength(m: Measurements[Params]) -> Any:
 @part.figure(
     "rank-at-equal-length",
     caption="Stable rank of features in the reversed domain against their length ‖F‖_F/√rows, for three penalties of "
-    "rising strength (means over seeds; trainings without a penalty are the points farthest to the right). At equal "
+    "rising strength (means over seeds; the lines meet in the training without a penalty). At equal "
     "length the nuclear norm leaves a lower rank than the Frobenius control; the scale-free norm changes rank without "
     "shrinking.",
     shows=("X13", "X14", "X15", "X16"),
