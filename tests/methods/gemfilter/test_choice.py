@@ -1,12 +1,14 @@
 """The choice of the layer: on which prompts, what is reported, what is remembered, and what it costs."""
 
 import copy
+import warnings
 
 import pytest
 import torch
 
 from assay.evaluation import Needle, needle_prompt
 from assay.methods.gemfilter import GemFilter, LayerChoice, choose_filter_layer
+from assay.methods.gemfilter import calibration as calibrating
 from assay.methods.gemfilter import choice as choosing
 from assay.methods.gemfilter.calibration import CHOOSING, JUDGING, calibration
 from assay.methods.gemfilter.choice import measured_length
@@ -183,6 +185,20 @@ def test_auto_filters_with_the_chosen_layer_at_no_more_than_the_prompts_length(m
     kept = auto.select(model, ids, tokenizer=tokenizer).kept()
     assert kept == GemFilter(layer=3, keep=24, rule="window", chunk=40, tail=30).select(model, ids).kept()
     assert (seen[0]["length"], seen[0]["base"].chunk) == (120, 40)
+
+
+def test_auto_says_what_the_first_answer_waits_for(model, tokenizer, measured, monkeypatch):
+    monkeypatch.setattr(calibrating, "haystacks", lambda: {"story": TEXT})
+    auto = GemFilter(layer="auto", keep=24)
+    with pytest.warns(UserWarning, match="is measured first") as heard:
+        chosen = auto.resolved(model, tokenizer, 150)
+    assert [str(one.message) for one in heard] == [
+        "layer='auto' is measured first, and remembered then: at most 9 passes over 150 tokens, and 9 shorter ones"
+    ]
+    assert chosen == GemFilter(layer=2, keep=24, rule="logits")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert auto.resolved(model, tokenizer, 150) == chosen  # remembered
 
 
 def test_lengths_are_measured_at_the_next_step_below(make_model):

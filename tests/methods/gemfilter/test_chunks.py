@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.evaluation import needle_prompt
@@ -20,8 +20,9 @@ TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i 
 CUT = {"chunk": 20, "overlap": 6, "tail": 10, "window": 8}
 
 
+@settings(deadline=None, max_examples=60)
 @given(
-    length=st.integers(1, 400),
+    length=st.integers(1, 200),
     chunk=st.integers(2, 60),
     overlap=st.integers(0, 40),
     tail=st.integers(1, 30),
@@ -37,10 +38,10 @@ def test_chunks_cover_the_prompt_and_their_first_tokens_are_scored_by_others(
     assert all(len(piece) == layout.chunk_length == len(set(piece)) for piece in pieces)
     assert all(piece == sorted(piece) and piece[-1] == length - 1 for piece in pieces)
     assert set().union(*pieces) == set(range(length))
-    scored = [layout.positions(n)[layout.scored(n)].tolist() for n in range(layout.chunks)]
+    scored = [set(layout.positions(n)[layout.scored(n)].tolist()) for n in range(layout.chunks)]
     assert set().union(*scored) == set(range(length))
     if layout.chunks == 1:
-        assert pieces[0] == scored[0] == list(range(length))
+        assert pieces == [list(range(length))]
         return
     for before, after in zip(layout.starts, layout.starts[1:], strict=False):
         assert before + layout.size - after >= overlap
@@ -48,7 +49,7 @@ def test_chunks_cover_the_prompt_and_their_first_tokens_are_scored_by_others(
     whole = max(1, overlap - sink)
     body = range(layout.anchor, length - layout.tail - whole + 1)
     for first in body if overlap > sink else ():
-        assert any(set(range(first, first + whole)) <= set(part) for part in scored)
+        assert any(set(range(first, first + whole)) <= part for part in scored)
 
 
 def test_a_prompt_that_fits_into_one_chunk_is_read_whole(any_model, ids):

@@ -24,10 +24,16 @@ CUT = GemFilter(layer=2, keep=20, chunk=16, tail=8)
     ],
     ids=["new", "length", "default", "beams", "processors", "no cache"],
 )
-def test_custom_generate_is_the_methods_own_generation(any_model, ids, gem, options):
+def test_custom_generate_is_the_methods_own_generation(llama, ids, gem, options):
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    expected = gem.generate(any_model, **inputs, **options)
-    assert torch.equal(any_model.generate(**inputs, **options, custom_generate=gem), expected)
+    expected = gem.generate(llama, **inputs, **options)
+    assert torch.equal(llama.generate(**inputs, **options, custom_generate=gem), expected)
+
+
+def test_so_it_is_in_every_family(any_model, ids):
+    for gem in (GEM, CUT):
+        expected = gem.generate(any_model, ids, max_new_tokens=4, do_sample=False)
+        assert torch.equal(any_model.generate(ids, custom_generate=gem, max_new_tokens=4, do_sample=False), expected)
 
 
 def test_custom_generate_takes_padded_batches_and_the_callers_processors(llama, ids):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from assay.evaluation import needle_prompt
+from assay.evaluation.prose import manual_text
 from assay.methods.gemfilter import GemFilter, SnapKV, choose_filter_layer, load_filter
 from assay.networks.pretrained import load_model, wheel_file
 
@@ -22,12 +23,14 @@ def smollm2():
 def choice(smollm2, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
-        return choose_filter_layer(smollm2.model, smollm2.tokenizer, keep=80, length=640, prompts=12)
+        own = {"texts": {"manual": manual_text()}, "needles": ("ingredient",), "warn": False}
+        return choose_filter_layer(smollm2.model, smollm2.tokenizer, keep=80, length=640, prompts=12, **own)
 
 
 def test_a_layer_is_found_that_keeps_held_out_needles(choice):
     assert choice.calibrated
     assert choice.held_out_recall >= 0.9
+    assert choice.passes < 12
     early = max(choice.recall[rule][layer] for rule in choice.recall for layer in range(4))
     assert early < 0.7
 
@@ -41,6 +44,17 @@ def test_the_chosen_filter_answers_where_an_early_layer_does_not(smollm2, choice
             made = chosen.generate(smollm2.model, ids, max_new_tokens=16, do_sample=False)
             right[name] += prompt.right(smollm2.tokenizer.decode(made[0, 640:]))
     assert right["chosen"] > right["early"]
+
+
+def test_chunks_keep_the_needle_too(smollm2, choice):
+    prompt = needle_prompt(smollm2.tokenizer, 640, 0.4, seed=501)
+    cut = choice.filter(chunk=256, tail=64, keep_last=32)
+    made = cut.select(smollm2.model, [prompt.input_ids])
+    assert made.chunks == 3
+    assert made.recall(prompt.needle_at) >= 0.9
+    ids, options = torch.tensor([prompt.input_ids]), {"max_new_tokens": 8, "do_sample": False}
+    answer = smollm2.model.generate(ids, custom_generate=cut, **options)
+    assert torch.equal(answer, cut.generate(smollm2.model, ids, **options))
 
 
 def test_the_filters_layers_alone_select_what_the_whole_model_selects(smollm2):

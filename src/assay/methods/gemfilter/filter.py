@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from assay.evaluation.measure import now
 from assay.methods._checks import check_fields, limits
-from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers, sliding_window
+from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers
+from assay.methods.gemfilter.cautions import Once, too_far, too_long
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
 from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
 from assay.methods.gemfilter.scoring import best_positions, largest_row, pool, token_scores
@@ -105,7 +106,8 @@ class GemFilter:
             raise ValueError("a share of the prompt needs its length: call resolved(model, tokenizer, length)")
         size = None if length is None else measured_length(model, length, base)
         keep = self.budget(size) if size else int(self.keep)
-        choice = choose_filter_layer(model, tokenizer, keep=keep, rules=rules, base=base, length=size)
+        told = {"base": base, "length": size, "progress": Once()}
+        choice = choose_filter_layer(model, tokenizer, keep=keep, rules=rules, **told)  # type: ignore[arg-type]
         return replace(self, layer=choice.layer, rule=choice.rule)  # type: ignore[arg-type]
 
     def layout(self, model: nn.Module, length: int) -> Layout | None:
@@ -140,7 +142,7 @@ class GemFilter:
         assert self.layer != "auto"
         layouts = self._layouts(model, prompt)
         longest = max(layout.chunk_length for layout in layouts)
-        for wrong in (_too_far(model, self.layer, longest), _too_long(model, longest)):
+        for wrong in (too_far(model, self.layer, longest), too_long(model, longest)):
             if wrong:
                 warnings.warn(wrong, stacklevel=3)
         started = now(prompt.input_ids.device)
@@ -272,21 +274,3 @@ class GemFilter:
 
 def _cut(layouts: list[Layout]) -> bool:
     return any(layout.chunks > 1 for layout in layouts)
-
-
-def _too_far(model: nn.Module, layer: int, length: int) -> str | None:
-    if (window := sliding_window(model, layer)) is None or window >= length:
-        return None
-    return (
-        f"layer {layer} attends to the last {window} tokens only, so its scores of earlier ones are untrained: choose "
-        "a layer with full attention"
-    )
-
-
-def _too_long(model: nn.Module, length: int) -> str | None:
-    if length <= (context := context_length(model, length)):
-        return None
-    return (
-        f"{length:,} tokens at once exceed the {context:,} that the model was trained for: chunk='auto' reads a prompt "
-        "of any length in pieces"
-    )

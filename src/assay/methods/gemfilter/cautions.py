@@ -1,0 +1,41 @@
+"""What a person is told before a filter does something slow or doubtful."""
+
+from __future__ import annotations
+
+import warnings
+
+from torch import nn
+
+from assay.methods.gemfilter.adapter import sliding_window
+from assay.networks.pretrained import context_length
+
+
+class Once:
+    """Says before the first answer what it waits for: the first that is heard of a layer being measured."""
+
+    said = False
+
+    def __call__(self, text: str) -> None:
+        if not self.said:
+            warnings.warn(f"layer='auto' is measured first, and remembered then: {text}", stacklevel=5)
+        self.said = True
+
+
+def too_far(model: nn.Module, layer: int, length: int) -> str | None:
+    """That a layer does not see all that is read at once."""
+    if (window := sliding_window(model, layer)) is None or window >= length:
+        return None
+    return (
+        f"layer {layer} attends to the last {window} tokens only, so its scores of earlier ones are untrained: choose "
+        "a layer with full attention"
+    )
+
+
+def too_long(model: nn.Module, length: int) -> str | None:
+    """That more is read at once than the model was trained for."""
+    if length <= (context := context_length(model, length)):
+        return None
+    return (
+        f"{length:,} tokens at once exceed the {context:,} that the model was trained for: chunk='auto' reads a prompt "
+        "of any length in pieces"
+    )
