@@ -9,7 +9,8 @@ from typing import Any
 
 from assay._reports import Report, plain
 
-from .verdicts import Judgement, Region
+from .regions import Region
+from .verdicts import Judgement
 
 DECIDED = ("holds", "fails")
 

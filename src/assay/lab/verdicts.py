@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .intervals import Counted, Sample, Scale, clopper_pearson
+from assay.probes.intervals import clopper_pearson
+
+from .intervals import Counted, Sample, Scale
 from .regions import Region, written
 
 Verdict = Literal["holds", "fails", "undecided", "not run"]
