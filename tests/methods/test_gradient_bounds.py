@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.methods import FeatureConstants, data_assumptions, gradient_bound, gradient_requirements
@@ -45,6 +45,7 @@ def test_a_bound_below_one_says_something():
     assert "below the loss 1" in found.headline()
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**9), st.integers(1, 10**9), st.floats(0.001, 0.5))
 def test_more_neurons_and_samples_never_loosen_it(neurons, samples, gamma):
     constants = replace(EASY, gamma=gamma)

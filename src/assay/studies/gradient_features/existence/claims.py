@@ -69,6 +69,7 @@ def none_empty(m: Measurements[Params]) -> Judgement:
     "The explicit bound of the constructed head stays vacuous on four XOR axes: above 1, the loss of the output 0.",
     source="beyond the source: what the constants amount to",
     when=TO_16384,
+    headline=True,
 )
 def vacuous(m: Measurements[Params]) -> Judgement:
     return m.every("bound", arm="construction").named("bound").at_least(1)

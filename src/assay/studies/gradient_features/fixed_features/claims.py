@@ -115,7 +115,6 @@ def no_gap_without_noise(m: Measurements[Params]) -> Judgement:
     source="XOR case; derived: the kernel's signal is d²/2, its noise √3·σ⁴d/√n, so n ≫ 12σ⁸/d² suffices",
     printed="fixed features need Ω(d²) samples where the network needs d^1.5",
     when={"100 dimensions, noise 3": lambda p: (p.kernel_dim, p.kernel_noise) == (100, 3.0)},
-    headline=True,
 )
 def quadratic_kernel(m: Measurements[Params]) -> Judgement:
     leads = [

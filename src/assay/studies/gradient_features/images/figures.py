@@ -56,6 +56,7 @@ def tickets(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(rows, "who", "step").with_columns(
         start=pl.when(pl.col("who").is_in(AT_START)).then(pl.lit("start")).otherwise(pl.lit("step 1"))
     )
+    frame = frame.with_columns(pl.col("mean", "low", "high").clip(1e-3))  # a loss of 0 has no logarithm
     curves = charts.band(frame, x="step", y="hinge loss", colour="who", dash="start", scale="log", shaded=False)
     chart: alt.LayerChart = curves + charts.rules({f"loss {LEVEL:g}": LEVEL})
     return chart
