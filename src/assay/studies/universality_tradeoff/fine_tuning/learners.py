@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from assay.data.images import ImageSet
 from assay.data.views import random_view
 from assay.methods.contrastive_regularization import contrastive_regularized_loss
+from assay.probes.heads import ridge_head
 from assay.probes.label_efficiency import balanced_order
-from assay.probes.ridge import ridge_head
 from assay.training import stream
 
 from ..images.learners import features

@@ -13,8 +13,8 @@ from torch import Tensor
 from assay.data.text import TextSet
 from assay.methods.contrastive_regularization import contrastive_regularized_loss
 from assay.networks.pretrained import Loaded, load_encoder
+from assay.probes.heads import ridge_head
 from assay.probes.label_efficiency import balanced_order
-from assay.probes.ridge import ridge_head
 from assay.training import stream
 
 from ..fine_tuning.learners import zero_head
