@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from pydantic import Field
 
@@ -19,7 +21,9 @@ UNEVEN = LinearTasks(2, 4, 3, 4, mixture=(0.6, 0.3, 0.1))
 
 
 class Params(Linear):
-    mixture_tasks: tuple[int, ...] = Field((3, 4), min_length=1, description="tasks T of the mixtures trained on")
+    mixture_tasks: tuple[Annotated[int, Field(ge=2)], ...] = Field(
+        (3, 4), min_length=1, description="tasks T of the mixtures trained on"
+    )
 
 
 part = lab.Part(
