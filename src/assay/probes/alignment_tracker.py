@@ -6,8 +6,6 @@ weight. From then on: the cosine with it, how far the weight has drifted, and ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +18,8 @@ from assay.methods._data import checked, moved, split_batch
 from assay.methods._layers import Layer
 from assay.methods._models import evaluating, output_of
 from assay.methods._precision import uncached_casts
-from assay.methods.trainer_callbacks import watch_lightning, watch_trainer
 
+from ._tracking import Tracker
 from .cones import cosines_or_zero
 
 
@@ -91,7 +89,7 @@ class Alignment(Report):
 
 
 @dataclass(frozen=True)
-class AlignmentTracker:
+class AlignmentTracker(Tracker["AlignmentRecord"]):
     """What to watch. ``directions`` (directions, dim) are candidate features, such as ``gradient_features`` finds;
     ``inputs``, a tensor, an array or a mapping for the model, are probe inputs for the flips."""
 
@@ -110,24 +108,6 @@ class AlignmentTracker:
     def begin(self, model: nn.Module) -> AlignmentRecord:
         """Start watching; call ``step()`` of the record after every step of the optimiser."""
         return AlignmentRecord(self, model)
-
-    @contextmanager
-    def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[AlignmentRecord]:
-        """Watch while the body trains ``model``: each step of the optimiser ends a step here."""
-        record = self.begin(model)
-        hook = optimizer.register_step_post_hook(lambda *_: record.step())
-        try:
-            yield record
-        finally:
-            hook.remove()
-
-    def trainer_callback(self) -> Any:
-        """A callback for Hugging Face's Trainer; its ``record`` has the report."""
-        return watch_trainer(self.begin)
-
-    def lightning_callback(self) -> Any:
-        """A callback for Lightning; its ``record`` has the report."""
-        return watch_lightning(self.begin)
 
 
 class AlignmentRecord:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +11,8 @@ from torch import Tensor, nn
 from assay._reports import NOT_SAVED, Report, altair, chart, plain
 from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods._layers import Layer
-from assay.methods.trainer_callbacks import watch_lightning, watch_trainer
 
+from ._tracking import Tracker
 from .directions import DirectionMap, cosines, direction_maps
 
 
@@ -69,7 +67,7 @@ class DirectionPath(Report):
 
 
 @dataclass(frozen=True)
-class DirectionTracker:
+class DirectionTracker(Tracker["DirectionRecord"]):
     """Watch the rows of ``layer`` every so many steps, beside ``references`` (refs, dim): class means, the directions
     of ``gradient_features``, known features."""
 
@@ -83,24 +81,6 @@ class DirectionTracker:
     def begin(self, model: nn.Module) -> DirectionRecord:
         """Start watching; call ``step()`` of the record after every step of the optimiser."""
         return DirectionRecord(self, model)
-
-    @contextmanager
-    def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[DirectionRecord]:
-        """Watch while the body trains ``model``: each step of the optimiser ends a step here."""
-        record = self.begin(model)
-        hook = optimizer.register_step_post_hook(lambda *_: record.step())
-        try:
-            yield record
-        finally:
-            hook.remove()
-
-    def trainer_callback(self) -> Any:
-        """A callback for Hugging Face's Trainer; its ``record`` has the report."""
-        return watch_trainer(self.begin)
-
-    def lightning_callback(self) -> Any:
-        """A callback for Lightning; its ``record`` has the report."""
-        return watch_lightning(self.begin)
 
 
 class DirectionRecord:

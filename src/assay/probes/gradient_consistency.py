@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +17,8 @@ from torch import Tensor, nn
 
 from assay._reports import Report, chart
 from assay.methods._checks import all_finite, check_fields, limits
-from assay.methods.trainer_callbacks import watch_lightning, watch_trainer
 
+from ._tracking import Tracker
 from .intervals import mean_interval
 
 
@@ -151,7 +150,7 @@ def _unit_or_nan(vectors: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class GradientConsistency:
+class GradientConsistency(Tracker["GradientRecord"]):
     """What to watch, and for how long.
 
     ``parameters`` names parameters (``layer4.1.conv2.weight``) or modules (``layer4``: all of its weights with two axes
@@ -167,34 +166,9 @@ class GradientConsistency:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    @contextmanager
-    def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> Iterator[GradientRecord]:
-        """Record while the body trains ``model``; hooks come off however the body ends.
-
-        With ``optimizer``, each of its steps ends a step here. Without it, call ``record.step()`` once per optimiser
-        step, after the last ``backward`` and before the next step's first.
-        """
-        record = self.begin(model)
-        # After the step, since an optimiser with a closure computes its gradients inside.
-        hook = None if optimizer is None else optimizer.register_step_post_hook(lambda *_: record.step())
-        try:
-            yield record
-        finally:
-            record.remove()
-            if hook is not None:
-                hook.remove()
-
     def begin(self, model: nn.Module) -> GradientRecord:
         """Put hooks on the parameters; ``remove()`` of the record takes them off."""
         return GradientRecord(self, _resolve(model, self.parameters))
-
-    def trainer_callback(self) -> Any:
-        """A callback for Hugging Face's Trainer; its ``record`` has the report."""
-        return watch_trainer(self.begin)
-
-    def lightning_callback(self) -> Any:
-        """A callback for Lightning; its ``record`` has the report."""
-        return watch_lightning(self.begin)
 
 
 class GradientRecord:

@@ -22,9 +22,9 @@ from assay.methods._features import Pool, watching
 from assay.methods._models import device_of, module_named, output_of
 from assay.methods._precision import uncached_casts
 from assay.methods._progress import progress
-from assay.methods.trainer_callbacks import watch_lightning, watch_trainer
 
 from ._reading import Representation, features_over
+from ._tracking import Tracker
 from .heads import SCALINGS, fit_head
 
 
@@ -129,7 +129,7 @@ def snapshot(model: nn.Module, layer: str | None = None, *, batch_size: int = 10
 
 
 @dataclass(frozen=True)
-class RepresentationTracker:
+class RepresentationTracker(Tracker["RepresentationRecord"]):
     """Take a snapshot of ``layer`` (the model's own output when None) before training and after each of ``steps``; the
     record's ``report(train, test)`` probes them. Every snapshot is a copy of the model, kept on the CPU."""
 
@@ -143,14 +143,6 @@ class RepresentationTracker:
     def begin(self, model: nn.Module) -> RepresentationRecord:
         """Start watching; call ``step()`` of the record after every step of the optimiser."""
         return RepresentationRecord(self, model)
-
-    def trainer_callback(self) -> Any:
-        """A callback for Hugging Face's Trainer; its ``record`` has the report."""
-        return watch_trainer(self.begin)
-
-    def lightning_callback(self) -> Any:
-        """A callback for Lightning; its ``record`` has the report."""
-        return watch_lightning(self.begin)
 
 
 class RepresentationRecord:
