@@ -37,6 +37,7 @@ def band(
     x: str,
     y: str,
     colour: str,
+    x_title: str | None = None,
     dash: str | None = None,
     domain: tuple[float, float] | None = None,
     scale: str = "linear",
@@ -45,13 +46,14 @@ def band(
     title: str = "",
     shaded: bool = True,
 ) -> Any:
-    """Curves of a ``summarise``d frame with their intervals shaded, unless many would cover one another; ``y`` is the
-    axis title."""
+    """Curves of a ``summarise``d frame with their intervals shaded, unless many would cover one another; ``y`` and
+    ``x_title`` are titles of axes."""
     extent: dict[str, Any] = {"type": scale, "zero": False}
     if domain is not None:
         extent["domain"] = list(domain)
     base = alt.Chart(frame, width=width, height=height, title=title).encode(
-        x=alt.X(f"{x}:Q", title=x), color=alt.Color(f"{colour}:N", title=None, sort=None)
+        x=alt.X(f"{x}:Q", title=x_title or x),
+        color=alt.Color(f"{colour}:N", title=None, sort=None, legend=alt.Legend(symbolOpacity=1)),
     )
     line = {"strokeDash": alt.StrokeDash(f"{dash}:N", title=None, sort=None)} if dash else {}
     tips = [alt.Tooltip(f"{colour}:N"), alt.Tooltip(f"{x}:Q"), alt.Tooltip("mean:Q", format=".4f"), "seeds:Q"]

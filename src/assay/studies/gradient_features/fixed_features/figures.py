@@ -19,9 +19,9 @@ from .arms import METHODS, Params, part
 def xor(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("test_accuracy", arm="xor"), "dim", "method")
     bayes = xor_bayes_accuracy(400, 20 / m.params.hard_ratio)  # depends on √d/σ alone
-    chart: alt.LayerChart = charts.band(frame, x="dim", y="test accuracy", colour="method") + charts.rules(
-        {"Bayes": bayes}
-    )
+    chart: alt.LayerChart = charts.band(
+        frame, x="dim", x_title="dimension d", y="test accuracy", colour="method"
+    ) + charts.rules({"Bayes": bayes})
     return chart
 
 

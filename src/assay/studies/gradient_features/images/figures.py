@@ -39,9 +39,16 @@ def heads(m: Measurements[Params]) -> alt.HConcatChart:
     for task in TASKS:
         part_of = frame.filter(pl.col("task") == task)
         panel = charts.band(
-            part_of, x="size", y="test accuracy", colour="method", width=250, title=task, domain=(0.5, 1)
+            part_of,
+            x="size",
+            x_title="features",
+            y="test accuracy",
+            colour="method",
+            width=250,
+            title=task,
+            domain=(0.5, 1),
         )
-        panels.append(panel.encode(x=alt.X("size:Q", scale=alt.Scale(type="log", base=2), title="features")))
+        panels.append(panel.encode(x=alt.X("size:Q", scale=alt.Scale(type="log", base=2))))
     return alt.hconcat(*panels)
 
 

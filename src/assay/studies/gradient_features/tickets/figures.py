@@ -52,7 +52,16 @@ def ticket_heads(m: Measurements[Params]) -> alt.HConcatChart:
     panels = []
     for problem, title in titles.items():
         part_of = frame.filter(pl.col("problem") == problem)
-        panel = charts.band(part_of, x="size", y="test accuracy", colour="who", width=260, title=title, domain=(0.5, 1))
+        panel = charts.band(
+            part_of,
+            x="size",
+            x_title="neurons",
+            y="test accuracy",
+            colour="who",
+            width=260,
+            title=title,
+            domain=(0.5, 1),
+        )
         panels.append(panel.encode(x=alt.X("size:Q", scale=alt.Scale(type="log", base=2), title="neurons")))
     return alt.hconcat(*panels)
 

@@ -35,7 +35,9 @@ def parity_samples(m: Measurements[Params]) -> alt.HConcatChart:
     )
     panels = []
     for metric, title in (("median_cosine", "median cosine"), ("test_accuracy", "test accuracy")):
-        panel = charts.band(frame.filter(pl.col("metric") == metric), x="ratio", y=title, colour="d", width=260)
+        panel = charts.band(
+            frame.filter(pl.col("metric") == metric), x="ratio", x_title="n·ξ²/d", y=title, colour="d", width=260
+        )
         panels.append(panel + predicted if metric == "median_cosine" else panel)
     return alt.hconcat(*panels)
 
