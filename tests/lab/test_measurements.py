@@ -213,6 +213,9 @@ def test_notes_and_printed_numbers():
     paper = pl.DataFrame({"method": ["network", "ntk"], "value": [0.99, 0.61]})
     m = measurements([], notes=[{"arm": "a", "rate": 0.1}, {"arm": "b", "rate": 0.2}], paper=paper)
     assert m.notes(arm="b") == [{"arm": "b", "rate": 0.2}]
+    assert m.notes(rate=0.3) == []
+    with pytest.raises(NotMeasured, match="no unit of arm 'c'"):
+        m.notes(arm="c")
     assert m.paper_value(method="ntk") == 0.61
     assert m.paper_value(method="forest") is None
     assert m.paper_value(colour="red") is None

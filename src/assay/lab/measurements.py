@@ -195,8 +195,11 @@ class Measurements(Generic[P]):
         return sorted(seeds), np.asarray(stacked[np.argsort(seeds, kind="stable")])
 
     def notes(self, **where: Any) -> list[dict[str, Any]]:
-        """The choices noted by the matching units."""
-        return [note for note in self._notes if all(note.get(key) == value for key, value in where.items())]
+        """The choices noted by the matching units. Raises NotMeasured where an arm is asked for that did not run."""
+        found = [note for note in self._notes if all(note.get(key) == value for key, value in where.items())]
+        if not found and isinstance(arm := where.get("arm"), str):
+            raise NotMeasured(f"no unit of arm '{arm}' ran with {_describe(where)}", [arm])
+        return found
 
     def paper_value(self, **where: Any) -> float | None:
         """The source's printed number for a row of paper.csv, or None."""

@@ -53,7 +53,7 @@ def arms(study: Study, measurements: Measurements, manifest: Manifest) -> list[A
         for unit in units:
             seeds[str(unit.point)] = seeds.get(str(unit.point), 0) + len(unit.seeds)
         grid = {name: value(_distinct(u.point[name] for u in units if name in u.point)) for name in _axes(arm, units)}
-        spent = sum(note["seconds"] for note in measurements.notes(arm=arm.name))
+        spent = sum(note["seconds"] for note in _noted(measurements, arm.name))
         few, many = min(seeds.values()), max(seeds.values())
         counts = str(many) if few == many else f"{few} to {many}"
         rows.append(
@@ -62,12 +62,17 @@ def arms(study: Study, measurements: Measurements, manifest: Manifest) -> list[A
     return rows
 
 
+def _noted(measurements: Measurements, arm: str) -> list[dict[str, Any]]:
+    """The notes of an arm; none where none of its units is stored."""
+    return [note for note in measurements.notes() if note["arm"] == arm]
+
+
 def choices(study: Study, measurements: Measurements, manifest: Manifest) -> list[Choice]:
     """What the arms noted: tuned values, sizes of data sets. Chunks of seeds that agree are one row."""
     found: list[Choice] = []
     for arm in study.arms.values():
         axes = _axes(arm, [unit for unit in manifest.units if unit.arm == arm.name])
-        for note in measurements.notes(arm=arm.name):
+        for note in _noted(measurements, arm.name):
             point = value({name: note[name] for name in axes if name in note})
             chosen = {name: item for name, item in note.items() if name not in ("arm", "seconds", *axes)}
             found += [Choice(arm.name, point, name, value(item)) for name, item in chosen.items()]
