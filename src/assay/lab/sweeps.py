@@ -98,6 +98,9 @@ class Sweep:
     def _typed_axes(self) -> dict[str, list[Any]]:
         """The values as the parameters have them. Settings that do not go together are cells without a run."""
         study, preset = self.asked.study, self.asked.request.preset
+        for name in self.asked.axes:
+            if (own := name.rpartition(".")[2]) not in study.model.model_fields:
+                raise unknown("parameter", own, study.model.model_fields)
         typed: dict[str, list[Any]] = {name: list(values) for name, values in self.asked.axes.items()}
         for place in itertools.product(*(range(length) for length in self._lengths)):
             try:
