@@ -218,5 +218,5 @@ def test_a_phase_is_for_maps_alone_and_needs_a_boundary():
 
 
 def test_a_slip_in_a_parameter_is_told_as_one(tmp_path):
-    with pytest.raises(UserError, match="^unknown parameter 'signals'.*did you mean 'signal'"):
+    with pytest.raises(UserError, match=r"^unknown parameter 'signals'.*did you mean 'signal'"):
         swept(tmp_path, {"signals": [1.0, 2.0]})
