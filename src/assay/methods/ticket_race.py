@@ -147,23 +147,7 @@ def compare_tickets(
     chosen = Layer(model, layer)
     given = {"train": train, "validation": validation, "test": test}
     data = {name: whole_set(part, name, chosen.device) for name, part in given.items()}
-    size = int(mask.sum())
-
-    def random_units(seed: int) -> Tensor:
-        order = torch.randperm(len(mask), generator=stream(seed, "units"))
-        return torch.zeros_like(mask, device="cpu").index_fill_(0, order[:size], True)
-
-    heavy = _largest(torch.linalg.vector_norm(chosen.rows(), dim=1), size)
-    snip = _snip(model, chosen, data["train"], loss, size)
-    starts: dict[str, tuple[nn.Module, Callable[[int], Tensor | None]]] = {
-        "full": (model, lambda seed: None),
-        "ticket": (model, lambda seed: mask),
-        "random": (model, random_units),
-        "magnitude": (model, lambda seed: heavy),
-        "snip": (model, lambda seed: snip),
-    }
-    if initial is not None:
-        starts["initial"] = (initial, lambda seed: mask)
+    starts = _starts(model, initial, chosen, mask, data["train"], loss)
     points = tuple(sorted({0, *(round(steps ** (i / 12)) for i in range(13)), steps}))
     with torch.random.fork_rng(devices=[]), uncached_casts(), torch.inference_mode(False), torch.enable_grad():
         curves = {
@@ -177,19 +161,42 @@ def compare_tickets(
     if level is None:
         last = float(curves["full"][best["full"]][1][:, -1].mean())
         level = last + 0.1 * (_at_zero(model, data["test"], loss) - last)
-    grid = (min(learning_rates), max(learning_rates))
-    arms = [
-        RaceArm(
-            name=name,
-            units=len(mask) if name == "full" else size,
-            learning_rate=best[name],
-            at_edge=best[name] in grid,
-            losses=curves[name][best[name]][1],
-            steps_to_level=tuple(_first(row, points, level) for row in curves[name][best[name]][1]),
+    arms = []
+    for name in starts:
+        rate, losses = best[name], curves[name][best[name]][1]
+        arms.append(
+            RaceArm(
+                name=name,
+                units=len(mask) if name == "full" else int(mask.sum()),
+                learning_rate=rate,
+                at_edge=rate in (min(learning_rates), max(learning_rates)),
+                losses=losses,
+                steps_to_level=tuple(_first(row, points, level) for row in losses),
+            )
         )
-        for name in starts
-    ]
     return TicketRace(level, points, tuple(arms), seeds)
+
+
+def _starts(
+    model: nn.Module, initial: nn.Module | None, layer: Layer, mask: Tensor, train: tuple[Any, Tensor], loss: Loss
+) -> dict[str, tuple[nn.Module, Callable[[int], Tensor | None]]]:
+    """Of every arm the model that it starts from, and the units that a seed trains there (all of them where none)."""
+    size = int(mask.sum())
+    heavy = _largest(torch.linalg.vector_norm(layer.rows(), dim=1), size)
+    snip = _snip(model, layer, train, loss, size)
+
+    def random_units(seed: int) -> Tensor:
+        order = torch.randperm(len(mask), generator=stream(seed, "units"))
+        return torch.zeros_like(mask, device="cpu").index_fill_(0, order[:size], True)
+
+    starts: dict[str, tuple[nn.Module, Callable[[int], Tensor | None]]] = {
+        "full": (model, lambda seed: None),
+        "ticket": (model, lambda seed: mask),
+        "random": (model, random_units),
+        "magnitude": (model, lambda seed: heavy),
+        "snip": (model, lambda seed: snip),
+    }
+    return starts if initial is None else {**starts, "initial": (initial, lambda seed: mask)}
 
 
 def _largest(scores: Tensor, size: int) -> Tensor:

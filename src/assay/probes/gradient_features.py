@@ -6,6 +6,7 @@ direction that the data choose. Units whose G share a direction show a feature t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from assay.methods._checks import number, whole
 from assay.methods._data import Labelled
 from assay.methods._layers import Layer
 
-from .cones import check_width, cone_cover
+from .cones import Cone, check_width, cone_cover
 from .layer_gradients import layer_gradients
 
 
@@ -176,29 +177,19 @@ def gradient_features(
     found = layer_gradients(chosen, labelled, center=center, output=output, parts=parts, seed=whole("seed", seed))
     warnings = found.residuals.warnings()
     gradients = found.parts.sum(0)
-    norms = torch.linalg.vector_norm(gradients, dim=1)
-    alive = norms > 0
-    if not bool(alive.any()):
-        raise ValueError(
-            f"no unit of {layer!r} has a gradient: all are inactive on these data, or the output ignores them"
-        )
-    floor = float(norms[alive].quantile(drop)) if drop else 0.0
-    kept = (alive & (norms >= floor)).nonzero().squeeze(1)
+    kept, floor, silent = _long_enough(gradients, drop, layer)
     least = max(2, round(least_mass * len(gradients)))  # what a single unit has, it does not share
     cones = cone_cover(gradients[kept], gamma=gamma, most=most, least=least)
     agreed = [found.stability(kept[cone.members]) for cone in cones]
     named = [(cone, cosine) for cone, cosine in zip(cones, agreed, strict=True) if cosine >= stability]
-    own, cosines = torch.full((len(gradients),), -1), torch.full((len(gradients),), torch.nan)
-    for i, (cone, _) in enumerate(named):
-        own[kept[cone.members]], cosines[kept[cone.members]] = i, cone.cosines.to(cosines)
-    biases = chosen.biases()
-    positive = None if biases is None else [(biases.cpu()[own == i] > 0).float().mean() for i in range(len(named))]
+    refused = [(cone, cosine) for cone, cosine in zip(cones, agreed, strict=True) if not cosine >= stability]
+    own, cosines = _assigned([cone for cone, _ in named], kept, len(gradients))
     none = gradients.new_zeros(0, gradients.shape[1])
     return GradientFeatures(
         layer=layer,
         samples=found.residuals.samples,
         units=len(gradients),
-        silent=int((~alive).sum()),
+        silent=silent,
         floor=floor,
         gamma=gamma,
         least_stability=stability,
@@ -206,15 +197,38 @@ def gradient_features(
         mass=torch.tensor([len(cone.members) / len(gradients) for cone, _ in named]),
         width=torch.tensor([1 - float(cone.cosines.min()) for cone, _ in named]),
         stability=torch.tensor([cosine for _, cosine in named]),
-        positive_bias=None if positive is None else torch.tensor(positive),
-        refused=tuple(
-            Refused(len(cone.members) / len(gradients), cosine)
-            for cone, cosine in zip(cones, agreed, strict=True)
-            if cosine < stability
-        ),
+        positive_bias=_positive(chosen.biases(), own, len(named)),
+        refused=tuple(Refused(len(cone.members) / len(gradients), cosine) for cone, cosine in refused),
         warnings=warnings,
         shape=chosen.shape,
         own=own,
         cosines=cosines,
         gradients=gradients,
     )
+
+
+def _long_enough(gradients: Tensor, drop: float, layer: str) -> tuple[Tensor, float, int]:
+    """The units whose gradient reaches the ``drop`` quantile, that length, and how many units have none."""
+    norms = torch.linalg.vector_norm(gradients, dim=1)
+    alive = norms > 0
+    if not bool(alive.any()):
+        raise ValueError(
+            f"no unit of {layer!r} has a gradient: all are inactive on these data, or the output ignores them"
+        )
+    floor = float(norms[alive].quantile(drop)) if drop else 0.0
+    return (alive & (norms >= floor)).nonzero().squeeze(1), floor, int((~alive).sum())
+
+
+def _assigned(cones: Sequence[Cone], kept: Tensor, units: int) -> tuple[Tensor, Tensor]:
+    """Of every unit the number of its cone, or −1, and its cosine with that direction, or NaN."""
+    own, cosines = torch.full((units,), -1), torch.full((units,), torch.nan)
+    for i, cone in enumerate(cones):
+        own[kept[cone.members]], cosines[kept[cone.members]] = i, cone.cosines.to(cosines)
+    return own, cosines
+
+
+def _positive(biases: Tensor | None, own: Tensor, cones: int) -> Tensor | None:
+    """The share of every cone's units whose bias is above zero."""
+    if biases is None:
+        return None
+    return torch.tensor([float((biases.cpu()[own == i] > 0).float().mean()) for i in range(cones)])

@@ -119,8 +119,8 @@ def erm_curve(m: Measurements[Params]) -> Any:
             .encode(
                 x="validation:Q",
                 y="accuracy:Q",
-                color=alt.Color("method:N", title=None, sort=list(METHODS)),
-                shape=alt.Shape("method:N", title=None, sort=list(METHODS)),
+                color=alt.Color("method:N", title=None, scale=alt.Scale(domain=list(METHODS))),
+                shape=alt.Shape("method:N", title=None, scale=alt.Scale(domain=list(METHODS))),
             )
         )
         panels.append(line + dots)
