@@ -86,6 +86,23 @@ def test_the_mixture_has_its_shares():
     torch.testing.assert_close(shares, torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64), atol=0.02, rtol=0)
 
 
+def test_features_have_the_scales_of_their_task():
+    problem = LinearTasks(1, 2, 2, 1, shared_scales=(2.0, 0.5), private_scales=(1.0, 3.0), spurious_scales=(0.1, 4.0))
+    for task, expected in ((0, (2.0, 1.0, 0.0, 0.1)), (1, (0.5, 0.0, 3.0, 4.0))):
+        z, other = problem.pairs(SEEDS, "pairs", 4000, task)
+        for view in (z, other):
+            torch.testing.assert_close(view.std((0, 1)), torch.tensor(expected).double(), rtol=0.05, atol=0)
+    plain, _ = LinearTasks(1, 2, 2, 1).pairs(SEEDS, "pairs", 50)
+    ones, _ = LinearTasks(1, 2, 2, 1, private_scales=(1.0, 1.0)).pairs(SEEDS, "pairs", 50)
+    assert torch.equal(plain, ones)
+
+
+@pytest.mark.parametrize("scales", [(1.0,), (1.0, 0.0), (1.0, float("nan")), (1.0, float("inf"))])
+def test_impossible_scales_are_refused(scales):
+    with pytest.raises(ValueError, match="private_scales must be 2 finite numbers above 0"):
+        LinearTasks(1, 2, 2, private_scales=scales)
+
+
 def test_label_weights_have_the_requested_blocks():
     truth = LinearTasks(2, 5, 2).label_weights(SEEDS, "labels", 0.3, draws=7)
     torch.testing.assert_close(truth[..., :2].square().sum(-1), torch.full((3, 7), 0.7, dtype=torch.float64))

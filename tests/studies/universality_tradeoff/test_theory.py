@@ -50,6 +50,20 @@ def test_the_program_finds_the_minimum_of_the_sampled_loss():
     assert best == pytest.approx(theory.optimal_weights(problem)[1], abs=0.02)
 
 
+def test_weak_features_are_dropped_shared_ones_too():
+    alpha, *private = theory.optimal_weights(LinearTasks(2, 4, 3, private_scales=(2.0, 1.0, 0.5)))
+    assert (alpha, private[2]) == pytest.approx((1, 0), abs=1e-4)
+    assert private[1] > private[0] > 0.4  # a large variance needs less weight for the same margin
+    weak = theory.optimal_weights(LinearTasks(2, 4, 3, shared_scales=(0.3, 0.3, 0.3)))
+    assert weak == pytest.approx((0, 2 / 3, 2 / 3, 2 / 3), abs=1e-4)
+
+
+def test_scales_stand_for_weights():
+    """A common factor of all scales changes the margins and not where the budget goes to in an even mixture."""
+    doubled = LinearTasks(2, 5, 3, shared_scales=(2.0,) * 3, private_scales=(2.0,) * 3)
+    assert theory.optimal_weights(doubled) == pytest.approx((1, 1 / 3, 1 / 3, 1 / 3), abs=2e-4)
+
+
 def test_one_task_alone_has_weight_one():
     assert theory.optimal_weights(LinearTasks(3, 3, 1)) == (1.0,)
 

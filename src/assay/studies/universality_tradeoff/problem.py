@@ -112,15 +112,19 @@ class FiniteModel:
 
 @dataclass(frozen=True)
 class LinearTasks:
-    """T tasks with s shared and r − s private features each, all standard normal; x = Mz with orthonormal M. Features
-    of other tasks are 0, and ``spurious`` coordinates are drawn anew in the second view. ``mixture`` has the tasks'
-    shares in the pretraining data, even ones where it is empty."""
+    """T tasks with s shared and r − s private features each, all normal; x = Mz with orthonormal M. Features of other
+    tasks are 0, and ``spurious`` coordinates are drawn anew in the second view. ``mixture`` has the tasks' shares in
+    the pretraining data, even ones where it is empty; the scales are the standard deviations of shared, private and
+    spurious features in the data of each task, 1 where they are empty."""
 
     shared: int
     relevant: int
     tasks: int
     spurious: int = 4
     mixture: tuple[float, ...] = field(default=())
+    shared_scales: tuple[float, ...] = field(default=())
+    private_scales: tuple[float, ...] = field(default=())
+    spurious_scales: tuple[float, ...] = field(default=())
 
     def __post_init__(self) -> None:
         if not 1 <= self.shared <= self.relevant:
@@ -132,6 +136,16 @@ class LinearTasks:
         if self.mixture and len(self.mixture) != self.tasks:
             raise ValueError(f"a mixture of {self.tasks} tasks needs as many shares, not {len(self.mixture)}")
         check_shares("shares of a mixture", self.weights)
+        for name in ("shared_scales", "private_scales", "spurious_scales"):
+            given = getattr(self, name)
+            if given and (len(given) != self.tasks or not all(0 < scale < math.inf for scale in given)):
+                raise ValueError(f"{name} must be {self.tasks} finite numbers above 0, one for each task, not {given}")
+
+    def scales(self, task: int) -> tuple[float, float, float]:
+        """Standard deviations of the shared, the private and the spurious features in the data of a task."""
+        given = (self.shared_scales, self.private_scales, self.spurious_scales)
+        shared, private, spurious = (each[task] if each else 1.0 for each in given)
+        return shared, private, spurious
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -170,11 +184,14 @@ class LinearTasks:
             tasks = seeds.draw(f"{name}, tasks", lambda g: torch.multinomial(shares, count, True, generator=g))
         else:
             tasks = torch.full((len(seeds), count), task, device=seeds.device)
-        table = torch.zeros(self.tasks, self.features, device=seeds.device, dtype=seeds.dtype)
+        table = torch.zeros(self.tasks, self.dim + self.spurious, device=seeds.device, dtype=seeds.dtype)
         for t in range(self.tasks):
-            table[t, self.own(t)] = 1
-        invariant = normal[..., : self.features] * table[tasks]
-        first, second = normal[..., self.features : self.dim], normal[..., self.dim :]
+            own, (shared, private, spurious) = self.own(t), self.scales(t)
+            table[t, own[: self.shared]], table[t, own[self.shared :]] = shared, private
+            table[t, self.features :] = spurious
+        scaled = normal * table[tasks]
+        invariant, first = scaled[..., : self.features], scaled[..., self.features : self.dim]
+        second = scaled[..., self.dim :]
         return torch.cat([invariant, first], -1), torch.cat([invariant, second], -1)
 
     def label_weights(self, seeds: Seeds, name: str, private: float, *, draws: int) -> Tensor:

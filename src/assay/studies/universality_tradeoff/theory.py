@@ -30,10 +30,10 @@ def even_weights(tasks: int) -> tuple[float, float]:
 def optimal_weights(problem: LinearTasks, *, nodes: int = 24) -> tuple[float, ...]:
     """(α, α₁, …, α_T): the convex program behind Theorem 7.2 for the logistic loss and any mixture,
 
-    min Σ w_t E ℓ(α Z + α_t Z_t)  with  α s + (r − s) Σ α_t ≤ r  and all weights in [0, 1],
+    min Σ w_t E ℓ(α σ_S,t² Z + α_t σ_R,t² Z_t)  with  α s + (r − s) Σ α_t ≤ r  and all weights in [0, 1],
 
-    Z and Z_t being χ² with s and r − s degrees of freedom, by Gauss–Laguerre quadrature with so many
-    ``nodes``."""
+    Z and Z_t being χ² with s and r − s degrees of freedom and σ the scales of the features, by Gauss–Laguerre
+    quadrature with so many ``nodes``."""
     import numpy as np
     from scipy.optimize import minimize
     from scipy.special import expit, roots_genlaguerre
@@ -47,13 +47,16 @@ def optimal_weights(problem: LinearTasks, *, nodes: int = 24) -> tuple[float, ..
         return (1.0,)
     (z, own), (z_t, others) = chi_squared(s), chi_squared(rest)
     mass = np.outer(own, others)
+    scales = np.array([problem.scales(t) for t in range(problem.tasks)]).T ** 2
+    first = scales[0][:, None, None] * z[None, :, None]  # tasks, nodes of Z, nodes of Z_t
+    second = scales[1][:, None, None] * z_t[None, None, :]
 
     def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        margins = weights[0] * z[:, None] + weights[1:, None, None] * z_t[None, None, :]
+        margins = weights[0] * first + weights[1:, None, None] * second
         slope = -expit(-margins) * mass
         total = float((shares * (np.logaddexp(0, -margins) * mass).sum((1, 2))).sum())
-        by_task = shares * (slope * z_t[None, None, :]).sum((1, 2))
-        return total, np.concatenate([[(shares[:, None, None] * slope * z[None, :, None]).sum()], by_task])
+        by_task = shares * (slope * second).sum((1, 2))
+        return total, np.concatenate([[(shares[:, None, None] * slope * first).sum()], by_task])
 
     cost = np.concatenate([[s], np.full(problem.tasks, rest)])
     budget = {"type": "ineq", "fun": lambda w: problem.relevant - cost @ w, "jac": lambda w: -cost}

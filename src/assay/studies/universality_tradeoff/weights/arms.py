@@ -15,9 +15,13 @@ from ..params import Linear
 from ..problem import LinearTasks
 from ..theory import LOSSES, canonical, even_weights, optimal_weights, superposed
 
-# (s, r, T) of even mixtures in which the convex program is solved, and an uneven mixture.
+# (s, r, T) of even mixtures in which the convex program is solved, an uneven mixture, and features of unequal scales.
 EVEN = ((2, 4, 3), (2, 5, 3), (1, 5, 4), (5, 6, 2), (10, 20, 4), (1, 9, 8), (6, 8, 5), (3, 30, 2))
 UNEVEN = LinearTasks(2, 4, 3, 4, mixture=(0.6, 0.3, 0.1))
+SCALED = {
+    "private 2, 1, 0.5": LinearTasks(2, 4, 3, 4, private_scales=(2.0, 1.0, 0.5)),
+    "shared 0.3": LinearTasks(2, 4, 3, 4, shared_scales=(0.3, 0.3, 0.3)),
+}
 
 
 class Params(Linear):
@@ -49,6 +53,11 @@ def program(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     record(uneven_shared=found[0])
     for t, weight in enumerate(found[1:]):
         record(at={"number": t + 1}, uneven_private=weight)
+    for scales, problem in SCALED.items():
+        alpha, *private = optimal_weights(problem)
+        record(at={"scales": scales}, scaled_shared=alpha)
+        for t, weight in enumerate(private):
+            record(at={"scales": scales, "number": t + 1}, scaled_private=weight)
 
 
 @part.arm("equal-optima", uses=("shared", "relevant", "spurious"), dtype="float64", tolerance=1e-9)
@@ -110,3 +119,11 @@ def uneven(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     """Projected descent on an uneven mixture."""
     weights = params.pretraining().train(UNEVEN, seeds, name="uneven mixture")
     _record_blocks(record, UNEVEN, gram(weights, UNEVEN.basis(seeds)))
+
+
+@part.arm("scaled", over={"scales": list(SCALED)}, uses=("linear_steps", "linear_batch"), tolerance=0.02)
+def scaled(params: Params, seeds: Seeds, record: lab.Recorder, *, scales: str) -> None:
+    """Projected descent on even mixtures whose features have unequal variances."""
+    problem = SCALED[scales]
+    weights = params.pretraining().train(problem, seeds, name=f"scales {scales}")
+    _record_blocks(record, problem, gram(weights, problem.basis(seeds)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.lab import Judgement, Measurements, combine, pool
 
-from .arms import Params, part
+from .arms import SCALED, Params, part
 
 LONG = {"at least 1,000 steps of 1,000 pairs": lambda p: p.linear_steps >= 1000 and p.linear_batch >= 1000}
 FIVE_PERCENT = "the specification's 5 %, for descent on sampled pairs"
@@ -128,4 +128,44 @@ def uneven_weights(m: Measurements[Params]) -> Judgement:
         m.final("private_weight", arm="uneven", number=t) - m.exact("uneven_private", arm="program", number=t).value
         for t in (1, 2, 3)
     ]
+    return pool(gaps, "weight, trained − program").between(-0.05, 0.05)
+
+
+@part.claim(
+    "X3c",
+    "In an even mixture a task with weak features can be dropped: where private features have standard deviations 2, 1 "
+    "and 0.5, the last get weight 0.",
+    source="the convex program of Appendix F.2.2 with its variances, solved for s = 2, r = 4, T = 3; solver to 1e-4",
+)
+def weak_private(m: Measurements[Params]) -> Judgement:
+    found = m.exact("scaled_private", arm="program", scales="private 2, 1, 0.5", number=3)
+    return found.named("weight of the weak task").at_most(1e-4)
+
+
+@part.claim(
+    "X3d",
+    "Features that three linear tasks share get weight 0 where their standard deviation is 0.3, and that of private "
+    "ones 1.",
+    source="the same program: what is shared is weighed most only where it varies as much; solver to 1e-4",
+)
+def weak_shared(m: Measurements[Params]) -> Judgement:
+    return m.exact("scaled_shared", arm="program", scales="shared 0.3").named("weight of shared features").at_most(1e-4)
+
+
+@part.claim(
+    "X3e",
+    "A linear encoder trained on an even mixture with features of unequal variances has the weights of the convex "
+    "program, within 0.05.",
+    source="Appendix F.2.2 by training; 5 % on a scale where shared features have 1",
+    when=LONG,
+)
+def scaled_weights(m: Measurements[Params]) -> Judgement:
+    gaps = []
+    for scales in SCALED:
+        where = {"scales": scales}
+        program = m.exact("scaled_shared", arm="program", **where).value
+        gaps.append(m.final("shared_weight", arm="scaled", **where) - program)
+        for t in (1, 2, 3):
+            program = m.exact("scaled_private", arm="program", number=t, **where).value
+            gaps.append(m.final("private_weight", arm="scaled", number=t, **where) - program)
     return pool(gaps, "weight, trained − program").between(-0.05, 0.05)

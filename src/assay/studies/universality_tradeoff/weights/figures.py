@@ -10,7 +10,7 @@ import polars as pl
 from assay.lab import Measurements, Values, charts
 
 from ..theory import even_weights
-from .arms import Params, part
+from .arms import SCALED, Params, part
 
 
 @part.figure(
@@ -56,7 +56,7 @@ def spectra(m: Measurements[Params]) -> Any:
     caption="Squared weights after training, by the blocks of each task's Gram matrix, beside the predicted ones: "
     "shared features, private ones (mean over tasks), the largest entry off the diagonal of a block, and spurious "
     "ones.",
-    shows=("C5b", "C5c", "C5d", "C5e", "N5", "X3b"),
+    shows=("C5b", "C5c", "C5d", "C5e", "N5", "X3a", "X3b", "X3c", "X3d", "X3e"),
 )
 def weights(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
@@ -69,17 +69,29 @@ def weights(m: Measurements[Params]) -> pl.DataFrame:
     drawn = [m.final("private_weight", arm="uneven", number=t) for t in (1, 2, 3)]
     program = [m.exact("uneven_private", arm="program", number=t).value for t in (1, 2, 3)]
     rows.append(_row(m, "shares 0.6, 0.3, 0.1", {"arm": "uneven"}, drawn, program))
+    for scales in SCALED:
+        where = {"arm": "scaled", "scales": scales}
+        drawn = [m.final("private_weight", number=t, **where) for t in (1, 2, 3)]
+        program = [m.exact("scaled_private", arm="program", scales=scales, number=t).value for t in (1, 2, 3)]
+        shared = m.exact("scaled_shared", arm="program", scales=scales).value
+        rows.append(_row(m, f"standard deviations, {scales}", where, drawn, program, shared))
     return pl.DataFrame(rows)
 
 
 def _row(
-    m: Measurements[Params], name: str, where: dict[str, Any], private: list[Values], predicted: list[float]
+    m: Measurements[Params],
+    name: str,
+    where: dict[str, Any],
+    private: list[Values],
+    predicted: list[float],
+    shared: float = 1.0,
 ) -> dict[str, str]:
     return {
         "pretraining": name,
-        "shared (1)": charts.plus_minus(m.final("shared_weight", **where)),
+        "shared": charts.plus_minus(m.final("shared_weight", **where)),
+        "shared, predicted": f"{abs(shared):.3f}",
         "private": ", ".join(f"{values.array.mean():.3f}" for values in private),
-        "predicted": ", ".join(f"{abs(value):.3f}" for value in predicted),
+        "private, predicted": ", ".join(f"{abs(value):.3f}" for value in predicted),
         "off diagonal": f"{m.final('off_diagonal', **where).array.max():.3f}",
         "spurious": f"{m.final('spurious_weight', **where).array.max():.4f}",
     }
