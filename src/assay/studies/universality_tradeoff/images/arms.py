@@ -22,6 +22,7 @@ from .problem import MADE, load_source, mixtures
 
 UNTRAINED, PIXELS = "untrained", "raw pixels"
 SHARES = (0.5, 0.1)  # of the target's unlabelled images, where they are scarce
+FEW_CLASSES, MANY_CLASSES = 1, 10  # of another set, at the same number of images
 
 
 class Images(lab.Params):
@@ -230,3 +231,13 @@ def scarce(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, 
     """The same with a part of the target's unlabelled images, all of the other sets', where asked for."""
     networks = _pretrained(params, encoder, seeds, share=share)
     _read(params, networks, seeds, record, params.image_sources[:1])
+
+
+@part.arm("classes", over={"classes": [FEW_CLASSES, 2, 5, MANY_CLASSES]}, uses=HEADS, optional=True, **OPTIONS)
+def classes(params: Params, seeds: Seeds, record: lab.Recorder, *, classes: int) -> None:
+    """The target's set with a tenth of the last set's images, all from so many of its classes, where asked for."""
+    target, other = params.image_sources[0], params.source(params.image_sources[-1], "train")
+    chosen = other.images[other.labels < classes][: max(params.image_batch, len(other) // MANY_CLASSES)]
+    sets = {target: params.source(target, "train").images, params.image_sources[-1]: chosen}
+    networks: list[nn.Module] = [params.recipe().train(sets, seed, seeds.device) for seed in seeds]
+    _read(params, networks, seeds, record, (target,))
