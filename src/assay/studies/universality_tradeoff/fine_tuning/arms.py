@@ -27,10 +27,10 @@ class Params(Images):
     tuned_labels: tuple[PositiveInt, ...] = Field((20, 100), min_length=1, description="labelled target images")
     tuned_draws: int = Field(1, ge=1, description="draws of labelled images per seed")
     tuning_steps: int = Field(150, ge=1, description="steps of fine-tuning")
-    plain_rate: float = Field(1e-2, gt=0, description="rate of plain fine-tuning (from the grid of ft-tuning)")
-    plain_decay: float = Field(0.1, ge=0, description="its weight decay (from the same grid)")
-    regularised_rate: float = Field(1e-2, gt=0, description="rate of regularised fine-tuning (from the same grid)")
-    strength: float = Field(0.1, gt=0, description="λ of the regulariser (from the same grid; the source has 0.1)")
+    plain_rate: float = Field(3e-2, gt=0, description="rate of plain fine-tuning (from the grid of ft-tuning)")
+    plain_decay: float = Field(1.0, ge=0, description="its weight decay (from the same grid)")
+    regularised_rate: float = Field(3e-2, gt=0, description="rate of regularised fine-tuning (from the same grid)")
+    strength: float = Field(0.3, gt=0, description="λ of the regulariser (from the same grid; the source has 0.1)")
 
     @model_validator(mode="after")
     def _tuned_labels_rise(self) -> Params:
