@@ -4,7 +4,7 @@ shaded."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from markupsafe import Markup, escape
 
@@ -43,7 +43,7 @@ def draw(judgement: Judgement) -> Markup:
     place, logarithmic = _scale([*points, *edges, *seeds])
     parts = [_shade(region, place), _line("axis", 0, WIDTH, _MIDDLE)]
     parts += [_edge(place(edge), region) for edge in edges]
-    parts += [f'<circle class="seed" cx="{place(value):.1f}" cy="{_SEEDS_Y}" r="2.1"/>' for value in seeds]
+    parts.append(_dots(map(place, seeds)))
     if len(ends) == 2:
         left, right = place(ends[0]), place(ends[1])
         parts.append(_line("span", left, right, _MIDDLE))
@@ -58,6 +58,12 @@ def draw(judgement: Judgement) -> Markup:
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     # Every part is made of numbers alone; the label is the only text from outside, and it is escaped.
     return Markup(f'<svg class="interval" role="img" aria-label="{label}" {size}>{"".join(parts)}</svg>')
+
+
+def _dots(places: Iterable[float]) -> str:
+    """A dot per seed; a page has thousands, so that height and size stand once."""
+    dots = "".join(f'<circle cx="{x:.1f}"/>' for x in places)
+    return f'<g class="seeds" transform="translate(0 {_SEEDS_Y})">{dots}</g>' if dots else ""
 
 
 def _stated(judgement: Judgement) -> tuple[Region | None, Callable[[float], float]]:

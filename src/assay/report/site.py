@@ -79,7 +79,7 @@ def _of_summaries(
         except UserError as error:
             say(f"{name}: left out, because {error}")
             continue
-        say(f"{name}: {name}.html, from {len(each)} summaries")
+        say(f"{name}: {name}.html, from {len(each)} {'summary' if len(each) == 1 else 'summaries'}")
         yield page.of_summaries(study, each)
 
 
