@@ -70,7 +70,8 @@ def test_what_is_missing_is_not_drawn():
 def test_every_seed_has_a_dot_inside_the_frame():
     seeds = (0.55, 0.7, 0.95)
     tree = drawn(Judgement("holds", "x ≥ 0.5", 0.7, 0.6, 0.8, 3, region=Region(low=0.5), by_seed=seeds))
-    dots = [float(element.get("cx")) for element in tree if element.get("class") == "seed"]
+    (group,) = (element for element in tree if element.get("class") == "seeds")
+    dots = [float(element.get("cx")) for element in group]
     assert dots == sorted(dots)
     assert len(dots) == 3
     assert 0 < dots[0] < dots[-1] < intervals.WIDTH
