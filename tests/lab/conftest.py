@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from assay.lab import discovery, results, runner
+from assay.lab.dispatch import Options
 from assay.lab.events import Event, Said, Started, UnitDone
 from assay.lab.planning import Request, make_plan
 from assay.lab.store import Store
@@ -58,9 +59,9 @@ class Bench:
     def plan(self, name: str, **request):
         return make_plan(self.study(name), Request(**{"preset": "smoke", **request}), self.store(name))
 
-    def run(self, name: str, *, jobs: int = 1, backend: str = "loky", **request):
+    def run(self, name: str, *, jobs: int | None = 1, backend: str = "loky", address: str | None = None, **request):
         self.progress = Silent()
-        options = runner.Options(jobs=jobs, backend=backend, outside=self.outside)
+        options = Options(jobs, backend, address, self.outside)
         return runner.run(self.plan(name, **request), self.store(name), options, self.progress)
 
     def load(self, name: str, manifest):

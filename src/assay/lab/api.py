@@ -74,6 +74,7 @@ def run(
     >>> run.measurements, run.claims, run.figure("accuracy")
     """
     from . import runner
+    from .dispatch import Options
     from .planning import refuse_idle_overrides
 
     if jobs is not None and jobs < 1:
@@ -84,7 +85,7 @@ def run(
     outside = outside_of(study, studies)
     found = find_study(study, outside)
     store = Store(runs_folder(runs), found.name)
-    options = runner.Options(jobs, backend, address, outside, name)
+    options = Options(jobs, backend, address, outside, name)
     check_free(name, store.runs)
     refuse_idle_overrides(found, request)
     result = runner.run(planned(found, request, store), store, options, on_event)

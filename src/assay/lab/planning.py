@@ -60,12 +60,21 @@ class Unit:
 
     @property
     def label(self) -> str:
-        point = " ".join(f"{name}={value}" for name, value in self.point.items())
-        return " ".join(part for part in (self.arm, point, seed_words(self.takes)) if part)
+        return f"{self.point_label} {seed_words(self.takes)}"
+
+    @property
+    def point_label(self) -> str:
+        return " ".join([self.arm, *(f"{name}={value}" for name, value in self.point.items())])
 
     def anew(self) -> Unit:
         """The unit to compute where the stored one cannot be used: the seeds that are wanted, and no others."""
         return replace(self, seeds=self.takes)
+
+    def halves(self) -> list[Unit]:
+        """The same seeds in two units, for a device that cannot hold them all at once."""
+        middle = (len(self.takes) + 1) // 2
+        parts = [part for part in (self.takes[:middle], self.takes[middle:]) if part]
+        return [replace(self, seeds=part, takes=part) for part in parts]
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def sweep(
 
     >>> lab.sweep("label-granularity", {"classes": [2, 4, 8], "noise": [0.1, 0.2]}, "C5a").figure()
     """
-    from . import runner
+    from .dispatch import Options
     from .sweeps import Asked, Sweep, find_claim
 
     request = request_of(preset, seeds, first_seed, set, arms, point, device)
@@ -57,7 +57,7 @@ def sweep(
     found = find_study(study, outside)
     asked = Asked(found, find_claim(found, claim), dict(vary), request, budget)
     store = Store(runs_folder(runs), found.name)
-    options = runner.Options(jobs, backend, address, outside)
+    options = Options(jobs, backend, address, outside)
     return Sweep(asked, store, options, on_event).run()
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from . import results, runner
 from .contours import zero_lines
+from .dispatch import Options
 from .errors import NotMeasured, UserError, unknown
 from .events import Listener, Said
 from .findings import Claim
@@ -47,7 +48,7 @@ class Asked:
 class Sweep:
     """A sweep at work. Its map is written to the store after every round of cells."""
 
-    def __init__(self, asked: Asked, store: Store, options: runner.Options, tell: Listener) -> None:
+    def __init__(self, asked: Asked, store: Store, options: Options, tell: Listener) -> None:
         check_axes(asked.axes)
         self.asked, self.store, self.tell = asked, store, tell
         self.options = replace(options, kind="sweep")
