@@ -38,7 +38,7 @@ from assay.lab.planning import Request, make_plan
 from assay.lab.store import Store
 
 FIXTURES = str(Path(__file__).parent / "fixtures")
-UNITS, PATIENCE = 6, 120.0
+UNITS, PATIENCE = 6, 300.0
 
 
 class Child:

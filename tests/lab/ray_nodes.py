@@ -13,7 +13,7 @@ QUICK = {"health_check_period_ms": 1000, "health_check_timeout_ms": 3000, "healt
 
 cluster = Cluster()
 cluster.add_node(**SMALL, _system_config=QUICK)
-second = cluster.add_node(**SMALL)
+second = cluster.add_node(**SMALL, num_gpus=1)  # a number to share out; nobody looks for a device
 cluster.wait_for_nodes()
 print(cluster.address, flush=True)
 for line in sys.stdin:

@@ -38,6 +38,7 @@ from .files import (
     json_bytes,
     one_sentence,
     sealed,
+    sha,
     signature,
     sums,
     unsealed,
@@ -152,11 +153,15 @@ class Store:
         return found
 
     def meta(self, key: str) -> dict[str, Any] | None:
-        """What is noted of a unit, unchecked, for questions that decide no result; None where it cannot be read."""
+        """What is noted of a unit, with no other file looked at; None where it cannot be read or is damaged."""
         try:
-            noted: dict[str, Any] = json.loads((self.units / key / "unit.json").read_bytes())
-        except (OSError, ValueError):
+            content = (self.units / key / "unit.json").read_bytes()
+            sealed_by = (self.units / key / SUMS).read_bytes()
+        except OSError:
             return None
+        if f"{sha(content)}  unit.json\n".encode() not in sealed_by:
+            return None
+        noted: dict[str, Any] = json.loads(content)
         return noted
 
     def has_name(self, key: str) -> bool:
