@@ -34,8 +34,9 @@ from assay.lab.dispatch import Options
 from assay.lab.errors import UserError
 from assay.lab.events import Said
 from assay.lab.execute import environment
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
 from assay.lab.store import Store
+from assay.lab.units import Request
 
 FIXTURES = str(Path(__file__).parent / "fixtures")
 UNITS, PATIENCE = 6, 300.0

@@ -12,8 +12,9 @@ from hypothesis import settings
 from assay.lab import discovery, results, runner
 from assay.lab.dispatch import Options
 from assay.lab.events import Event, Said, Started, UnitDone
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
 from assay.lab.store import Store
+from assay.lab.units import Request
 
 # A busy machine is no failure: no property here is about time.
 settings.register_profile("unhurried", deadline=None)

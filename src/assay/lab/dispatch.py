@@ -16,8 +16,9 @@ from .clusters import joblib_backend
 from .events import Advanced, Event, Listener, Measured, Said
 from .execute import Outcome, Place, execute, execute_in_worker
 from .manifest import Kind
-from .planning import Plan, Unit
+from .planning import Plan
 from .store import Store
+from .units import Unit
 
 # Starting workers costs a few seconds of importing torch each; a plan cheaper than this runs in process.
 _WORTH_WORKERS = 30.0

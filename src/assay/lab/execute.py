@@ -28,10 +28,11 @@ from .discovery import codes_of, find
 from .divergence import diverged
 from .errors import position_of
 from .params import ParamsView
-from .planning import Unit, inputs_digest, inputs_of
+from .planning import inputs_digest, inputs_of
 from .recorder import Recorder
 from .store import Payload
 from .study import Study
+from .units import Unit
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from .folders import studies_folder
 from .store import Store
 
 if TYPE_CHECKING:
-    from .planning import Plan, Request
+    from .planning import Plan
     from .study import Study
+    from .units import Request
 
 
 def name_of(study: str | Study) -> str:
@@ -53,7 +54,7 @@ def request_of(
     device: str,
 ) -> Request:
     from .backends import name_device
-    from .planning import Request
+    from .units import Request
 
     chosen = arms if isinstance(arms, str) or arms is None else ",".join(arms)
     if chosen is not None and not chosen.strip(" ,+"):

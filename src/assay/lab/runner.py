@@ -17,9 +17,10 @@ from .events import Finished, Listener, Measured, Said, Started, UnitDone
 from .execute import Outcome, environment
 from .files import DamagedUnit
 from .manifest import Failure, Manifest, ManifestUnit, check_run_name
-from .planning import Plan, Unit
+from .planning import Plan
 from .reasons import NOTHING_YET, reasons
 from .store import Lock, Store
+from .units import Unit
 
 
 @dataclass

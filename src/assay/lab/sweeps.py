@@ -25,11 +25,12 @@ from .manifest import Manifest
 from .measurements import Measurements
 from .params import Params
 from .phase_map import DECIDED, Cell, PhaseMap, cell_of
-from .planning import Plan, Request, make_plan
+from .planning import Plan, make_plan
 from .registry import Boundary
 from .store import Store
 from .stored import Run
 from .study import Study, judge_claim
+from .units import Request
 
 AT_ONCE = 4  # cells between two looks at the clock
 
