@@ -231,6 +231,8 @@ def main() -> int:
             except Skip as reason:
                 skipped[name] = str(reason)
                 continue
+            if number % 50 == 49:
+                print(f"{number + 1} faults, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
             counts[name] += collections.Counter({"times": 1, end: 1, "wrong": bool(wrong)})
             wrongs += [f"fault {number}, {name}: {each}" for each in wrong]
             for each in wrong:
