@@ -146,7 +146,7 @@ def test_units_for_a_gpu_go_where_one_is(backend, request, tmp_path):
         "    from distributed import get_worker\n"
         "    return get_worker().state.total_resources.get('GPU', 0)\n"
         "with joblib_backend(sys.argv[1], 0, sys.argv[2], 'cuda') as workers:\n"
-        "    found = joblib.Parallel(n_jobs=workers(), batch_size=1)(joblib.delayed(place)() for _ in range(6))\n"
+        "    found = joblib.Parallel(n_jobs=workers.count(), batch_size=1)(joblib.delayed(place)() for _ in range(6))\n"
         "print([int(each) for each in found])\n"
     )
     words = [sys.executable, script, backend, address]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import joblib
@@ -30,16 +31,24 @@ def check_backend(backend: str, address: str | None = None) -> None:
         raise UserError("--address names a cluster, so say of which kind: --backend ray or --backend dask")
 
 
+@dataclass(frozen=True)
+class Workers:
+    """Who computes: ``count`` says how many there are to use, ``renew`` comes after one of them died."""
+
+    count: Callable[[], int]
+    renew: Callable[[], None] = lambda: None
+
+
 @contextlib.contextmanager
 def joblib_backend(
     backend: str, jobs: int, address: str | None, device: str = "cpu", tell: Listener = nobody
-) -> Iterator[Callable[[], int]]:
-    """Make ``joblib.Parallel`` use the backend inside the block, which gets a function that counts the workers to use:
-    as many as were asked for, or as a cluster has (``jobs`` is 0)."""
+) -> Iterator[Workers]:
+    """Make ``joblib.Parallel`` use the backend inside the block: as many workers as were asked for, or as a cluster has
+    (``jobs`` is 0)."""
     check_backend(backend, address)
     if backend == "loky":
         with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
-            yield lambda: jobs
+            yield Workers(lambda: jobs)
     elif backend == "ray":
         with _ray(jobs, address, device) as workers:
             yield workers
@@ -49,18 +58,28 @@ def joblib_backend(
 
 
 @contextlib.contextmanager
-def _ray(jobs: int, address: str | None, device: str) -> Iterator[Callable[[], int]]:
+def _ray(jobs: int, address: str | None, device: str) -> Iterator[Workers]:
     import ray
 
     from .ray_pool import register
 
     kind = "GPU" if device == "cuda" else "CPU"
     ours = not ray.is_initialized()
-    if ours:
+
+    def connect() -> None:
         local: dict[str, Any] = {"num_cpus": jobs or default_jobs(), "object_store_memory": _RAY_STORE}
         quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
         with _answers("ray", address):
             ray.init(**({"address": address} if address else {**local, "address": "local"}), **quiet)
+
+    def renew() -> None:
+        """Whatever this run still has in the cluster ends with its connection."""
+        if ours:
+            ray.shutdown()
+            connect()
+
+    if ours:
+        connect()
 
     def workers() -> int:
         there = int(ray.cluster_resources().get(kind, 0))
@@ -72,14 +91,14 @@ def _ray(jobs: int, address: str | None, device: str) -> Iterator[Callable[[], i
     needs = {"num_cpus": 1, "num_gpus": 1} if device == "cuda" else {"num_cpus": 1}
     try:
         with joblib.parallel_config("assay-ray", ray_remote_args=needs):
-            yield workers
+            yield Workers(workers, renew)
     finally:
         if ours:
             ray.shutdown()
 
 
 @contextlib.contextmanager
-def _dask(backend: str, jobs: int, address: str | None, device: str, tell: Listener) -> Iterator[Callable[[], int]]:
+def _dask(backend: str, jobs: int, address: str | None, device: str, tell: Listener) -> Iterator[Workers]:
     with contextlib.ExitStack() as stack:
         with _answers("dask", address):
             client = stack.enter_context(_client(backend, jobs, address, device, stack))
@@ -93,7 +112,7 @@ def _dask(backend: str, jobs: int, address: str | None, device: str, tell: Liste
             there = int(sum(client.ncores().values()))
             return min(jobs, there) if jobs else max(1, there)
 
-        yield workers
+        yield Workers(workers)
 
 
 def _client(backend: str, jobs: int, address: str | None, device: str, stack: contextlib.ExitStack) -> Any:

@@ -65,18 +65,18 @@ def outcomes(
         rest = _Shared(units)
         while True:
             try:
-                yield from flights.fly(rest, workers())
+                yield from flights.fly(rest, workers.count())
                 break
             except WorkerDied:
                 lost += flights.lost()
                 tell(Said(f"a worker died with {len(lost)} units, which are tried again; the others go on"))
+                workers.renew()
         for unit in lost:
             try:
                 yield from flights.fly(_Shared([unit]), 1)
             except WorkerDied:
-                yield Outcome(
-                    unit, None, 0.0, error="the process that computed it was killed (is there enough memory?)"
-                )
+                yield Outcome(unit, None, 0.0, error=_KILLED)
+                workers.renew()
 
 
 class _Shared:
@@ -107,13 +107,18 @@ class _Flights:
         return lost
 
     def fly(self, units: _Shared, jobs: int) -> Iterator[Outcome]:
+        first = units.next(lambda: True)
+        if first is None:
+            return
         over = threading.Event()
         work = joblib.delayed(execute_in_worker)
 
         def dispatched() -> Iterator[object]:
-            while (unit := units.next(lambda: not over.is_set())) is not None:
+            unit: Unit | None = first
+            while unit is not None:
                 self._flying[unit.key] = unit
                 yield work(unit, self._place)
+                unit = units.next(lambda: not over.is_set())
 
         # One worker of loky's is this process itself.
         workers = max(2, jobs) if self._loky else jobs

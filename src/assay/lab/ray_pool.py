@@ -7,7 +7,6 @@ is gone, and queues units behind a long one while other workers are idle.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ import ray
 from joblib._parallel_backends import MultiprocessingBackend
 from ray.util.multiprocessing.pool import Pool
 
-_GRACE = 60.0  # seconds for the other workers once the first is there
+_GRACE = 30.0  # seconds in which workers start; those that do not are done without
 
 
 class WorkerPool(Pool):  # type: ignore[misc]
@@ -36,21 +35,23 @@ class WorkerPool(Pool):  # type: ignore[misc]
 
     def _start_actor_pool(self, processes: int) -> None:
         self._pool_actor = None
-        started = [self._new_actor_entry() for _ in range(processes)]
-        asked = {entry[0].ping.remote(): entry for entry in started}
+        self._actor_pool = []
+        while not self._actor_pool:
+            # After a node was lost a worker may start and never be heard of: then others are started in their place.
+            self._actor_pool = self._started(processes)
+
+    def _started(self, processes: int) -> list[Any]:
+        asked = {entry[0].ping.remote(): entry for entry in (self._new_actor_entry() for _ in range(processes))}
         there: list[Any] = []
-        with contextlib.suppress(ray.exceptions.RayError):
-            there, _ = ray.wait(list(asked), num_returns=1)
         deadline = time.monotonic() + _GRACE
         # A node that died is known to the cluster only after a while: do not wait for its workers for longer.
-        while len(there) < min(processes, self._places()) and time.monotonic() < deadline:
+        while len(there) < max(1, min(processes, self._places())) and time.monotonic() < deadline:
             there, _ = ray.wait(list(asked), num_returns=processes, timeout=1.0)
-        self._actor_pool = [asked[answer] for answer in there if _answered(answer)]
+        answered = [answer for answer in there if _answered(answer)]
         for answer, (actor, _) in asked.items():
-            if answer not in there:
+            if answer not in answered:
                 ray.kill(actor)
-        if not self._actor_pool:
-            raise ray.exceptions.RayActorError(error_msg="no worker of the ray cluster starts")
+        return [asked[answer] for answer in answered]
 
     def _places(self) -> int:
         return int(ray.cluster_resources().get(self._kind, 0))
