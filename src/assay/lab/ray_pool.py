@@ -35,7 +35,7 @@ class WorkerPool(Pool):  # type: ignore[misc]
 
     def _start_actor_pool(self, processes: int) -> None:
         self._pool_actor = None
-        self._actor_pool = []
+        self._actor_pool: list[Any] = []
         while not self._actor_pool:
             # After a node was lost a worker may start and never be heard of: then others are started in their place.
             self._actor_pool = self._started(processes)
