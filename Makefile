@@ -14,9 +14,9 @@ NUMERICAL := $(addprefix tests/,data methods networks probes studies training la
 # What answers within a minute: no language model, no worker processes, no smoke runs of all studies, no commands of the docs.
 FAST := tests/lab tests/probes tests/methods tests/training tests/networks tests/data tests/cli/test_console.py \
 	tests/test_house.py tests/test_exports.py --ignore tests/methods/gemfilter \
-	$(addprefix --ignore tests/lab/test_,conformance.py runner.py backends.py checkpoint.py)
+	$(addprefix --ignore tests/lab/test_,conformance.py runner.py backends.py checkpoint.py faults.py chaos.py clusters.py)
 
-.PHONY: demo test test-rounding check lint docs site browser clean
+.PHONY: demo test test-rounding check chaos lint docs site browser clean
 
 demo: $(READY)
 	$(BIN)/assay run feature-emergence --preset laptop
@@ -34,6 +34,11 @@ test-rounding: $(READY)
 
 check: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm and not slow' $(FAST)
+
+# Faults at random moments against the store, N of them; a thousand take about a quarter of an hour.
+N ?= 1000
+chaos: $(READY)
+	$(BIN)/python -W ignore tests/lab/chaos.py --faults $(N) --save results/chaos.json
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -229,3 +229,21 @@ def test_an_interrupt_at_any_moment_prints_no_traceback(tmp_path, jobs, wait):
     assert process.returncode in (130, -signal.SIGINT)
     if process.returncode == 130:
         assert "assay: stopped" in err
+
+
+def test_a_run_that_diverged_is_named_wherever_it_is_shown(assay, tmp_path):
+    words = "curve rate=10.0 diverged in seed 1: loss is not finite from step 2 on"
+    chosen = ("--studies", FIXTURES, "--runs", str(tmp_path / "runs"))
+    status, _, err = assay("run", "unstable", "--preset", "smoke", "--arms", "curve", *chosen)
+    assert status == 0
+    assert words in err
+    status, out, err = assay("claims", "unstable", "--json", *chosen)
+    assert status == 0
+    assert f"{words}; what it measured then counts as the worst" in err
+    assert {row["id"]: row["verdict"] for row in json.loads(out)} == {"C1": "holds", "C2": "fails", "N1": "not run"}
+    status, out, _ = assay("runs", "--runs", str(tmp_path / "runs"), "--json")
+    assert json.loads(out)[0]["diverged"] == [words]
+    status, out, _ = assay("runs", "--runs", str(tmp_path / "runs"))
+    assert "1 diverged" in " ".join(out.split())
+    assay("report", "unstable", "--out", str(tmp_path / "report"), "--export", "none", *chosen)
+    assert words in (tmp_path / "report" / "unstable.html").read_text()

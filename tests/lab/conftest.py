@@ -10,9 +10,11 @@ import pytest
 from hypothesis import settings
 
 from assay.lab import discovery, results, runner
+from assay.lab.dispatch import Options
 from assay.lab.events import Event, Said, Started, UnitDone
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
 from assay.lab.store import Store
+from assay.lab.units import Request
 
 # A busy machine is no failure: no property here is about time.
 settings.register_profile("unhurried", deadline=None)
@@ -58,9 +60,9 @@ class Bench:
     def plan(self, name: str, **request):
         return make_plan(self.study(name), Request(**{"preset": "smoke", **request}), self.store(name))
 
-    def run(self, name: str, *, jobs: int = 1, backend: str = "loky", **request):
+    def run(self, name: str, *, jobs: int | None = 1, backend: str = "loky", address: str | None = None, **request):
         self.progress = Silent()
-        options = runner.Options(jobs=jobs, backend=backend, outside=self.outside)
+        options = Options(jobs, backend, address, self.outside)
         return runner.run(self.plan(name, **request), self.store(name), options, self.progress)
 
     def load(self, name: str, manifest):

@@ -19,8 +19,9 @@ from assay.lab.agreement import disagreements
 from assay.lab.backends import one_thread
 from assay.lab.checking import unquotable
 from assay.lab.execute import measure
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
 from assay.lab.study import PRESETS
+from assay.lab.units import Request
 
 OUTSIDE = str(Path(__file__).parent / "outside")
 DOCS = Path(__file__).parents[2] / "docs" / "studies"

@@ -8,7 +8,8 @@ from typing import Any, get_args, get_origin
 import pytest
 
 from assay.lab import UserError, discovery
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
+from assay.lab.units import Request
 
 STUDIES = discovery.studies()
 FIELDS = [(study, name, field) for study, found in STUDIES.items() for name, field in found.model.model_fields.items()]

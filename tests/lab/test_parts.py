@@ -12,8 +12,9 @@ from assay import lab
 from assay.lab import discovery
 from assay.lab.code_version import arm_codes
 from assay.lab.errors import UserError
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
 from assay.lab.store import Store
+from assay.lab.units import Request
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

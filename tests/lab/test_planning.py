@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from assay.lab import UserError, discovery
 from assay.lab.chunks import MAX_CHUNK, chunk_size, chunks
 from assay.lab.execute import Place, execute
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
 from assay.lab.requirements import missing_requirement
+from assay.lab.units import Request
 
 
 def keys(plan, arm=None):

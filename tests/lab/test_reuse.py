@@ -11,8 +11,9 @@ import pytest
 from assay import lab
 from assay.lab import UserError, discovery
 from assay.lab.execute import Place, execute
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
 from assay.lab.store import Store
+from assay.lab.units import Request
 
 STUDY = '''"""Arms that reach a helper, a library on the path, a declared file, or none of them."""
 

@@ -19,9 +19,10 @@ import pytest
 import torch
 
 from assay.lab import NotMeasured, UserError, results
-from assay.lab.backends import check_backend, default_jobs, pick_device
+from assay.lab.backends import default_jobs, pick_device
+from assay.lab.clusters import check_backend
+from assay.lab.dispatch import Options, jobs_for
 from assay.lab.execute import _commit, _processor
-from assay.lab.runner import Options, _jobs
 
 UNITS = 14
 
@@ -215,9 +216,9 @@ def test_an_ambiguous_claim_is_not_judged_and_spares_the_others(bench, monkeypat
 
 
 def test_an_interrupted_run_says_so_and_keeps_what_it_had(bench, monkeypatch):
-    from assay.lab import runner
+    from assay.lab import dispatch
 
-    genuine, seen = runner.execute, []
+    genuine, seen = dispatch.execute, []
 
     def execute(unit, place):
         if len(seen) == 2:
@@ -225,7 +226,7 @@ def test_an_interrupted_run_says_so_and_keeps_what_it_had(bench, monkeypatch):
         seen.append(unit)
         return genuine(unit, place)
 
-    monkeypatch.setattr(runner, "execute", execute)
+    monkeypatch.setattr(dispatch, "execute", execute)
     with pytest.raises(KeyboardInterrupt):
         bench.run("slow", overrides={"units": "5"})
     kept = newest(bench.store("slow"))
@@ -269,13 +270,13 @@ def test_a_left_out_arm_is_one_line_and_its_claims_are_not_run(bench, monkeypatc
 
 def test_small_plans_run_in_process_and_large_ones_on_workers(bench):
     smoke, laptop = bench.plan("choosy"), bench.plan("choosy", preset="laptop")
-    assert _jobs(smoke, 10, Options()) == 1
-    assert _jobs(laptop, 10, Options()) == min(default_jobs(), 10)
-    assert _jobs(laptop, 10, Options(jobs=3)) == 3
-    assert _jobs(laptop, 2, Options(jobs=3)) == 2
+    assert jobs_for(smoke, 10, Options()) == 1
+    assert jobs_for(laptop, 10, Options()) == min(default_jobs(), 10)
+    assert jobs_for(laptop, 10, Options(jobs=3)) == 3
+    assert jobs_for(laptop, 2, Options(jobs=3)) == 2
     cuda = bench.plan("choosy", device="cuda")
-    assert _jobs(cuda, 10, Options()) == 1
-    assert _jobs(cuda, 10, Options(jobs=3)) == 3
+    assert jobs_for(cuda, 10, Options()) == 1
+    assert jobs_for(cuda, 10, Options(jobs=3)) == 3
 
 
 def test_a_unit_runs_on_one_thread(bench):
@@ -284,10 +285,10 @@ def test_a_unit_runs_on_one_thread(bench):
 
 
 def test_backends_and_devices_are_checked_before_anything_is_written(bench, monkeypatch):
-    with pytest.raises(UserError, match=r"unknown backend 'threads' \(allowed: loky, ray, dask\)"):
+    with pytest.raises(UserError, match=r"unknown backend 'threads' \(allowed: loky, ray, dask, slurm\)"):
         bench.run("slow", backend="threads")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for backend in ("ray", "dask"):
+    for backend in ("ray", "dask", "slurm"):
         with pytest.raises(UserError, match="needs the extra 'cluster'"):
             check_backend(backend)
     assert not bench.runs.exists()

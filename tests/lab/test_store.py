@@ -125,6 +125,17 @@ def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(full, monkey
     assert full.read(KEY).frame["extra"].to_list() == [0.1, 0.1]
 
 
+def test_damaged_notes_of_a_unit_are_none_at_all(full):
+    """A byte of a name in it may flip and leave a whole JSON document with another name."""
+    assert full.meta(KEY) == META
+    path = full.units / KEY / "unit.json"
+    path.write_bytes(path.read_bytes().replace(b"study", b"studz"))
+    assert json.loads(path.read_bytes())["studz"] == "s"
+    assert full.meta(KEY) is None
+    path.unlink()
+    assert full.meta(KEY) is None
+
+
 def test_discard_takes_a_unit_away(full):
     full.discard(KEY)
     full.discard(KEY)

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from assay.lab import Preset, Study, UserError, discovery
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
+from assay.lab.units import Request
 
 
 @pytest.fixture

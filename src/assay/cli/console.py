@@ -132,6 +132,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "first_seed": manifest.first_seed,
         "whole": manifest.whole,
         "verdicts": run.known_counts,
+        "diverged": [each.words for each in manifest.diverged],
         "started": manifest.started,
         "units": len(manifest.units),
         "bytes": run.store.size(unit.key for unit in manifest.units),
@@ -149,9 +150,8 @@ def print_runs(console: Console, runs: Sequence[Run]) -> None:
         asked = " ".join(part for part in (manifest.preset, on, request) if part)
         date = manifest.started[:16].replace("T", " ")
         used = size(run.store.size(unit.key for unit in manifest.units))
-        rows.append(
-            [run.id, manifest.name, manifest.study, asked, _seed_range(run), manifest.status, counts, date, used]
-        )
+        status = f"{manifest.status}, {len(manifest.diverged)} diverged" if manifest.diverged else manifest.status
+        rows.append([run.id, manifest.name, manifest.study, asked, _seed_range(run), status, counts, date, used])
     print_rows(console, "", columns, rows, least=140)
 
 

@@ -75,6 +75,9 @@ class ConsoleProgress:
 
     def _done(self, event: UnitDone) -> None:
         self._count += 1
+        if self._count > self._total:  # a unit that ran out of memory became two
+            self._total = self._count
+            self._bar.update(self._task, total=self._total)
         self._computed += not event.reused
         self._shares.pop(event.unit.label, None)
         if self._live and event.reused:

@@ -57,6 +57,8 @@ def claims(
         rows += [finding.row() for finding in verdicts.asked_for(found, verdict=verdict, id=id)]
         if missing := run.missing:
             say(f"{missing} of {len(run.manifest.units)} units of {run.manifest.study} are not stored yet")
+        for each in run.manifest.diverged:
+            say(f"{each.words}; what it measured then counts as the worst")
         if changed := "code" if run.code_changed else "parameters" if run.parameters_changed else "":
             has = "has" if changed == "code" else "have"
             arms = f" (arms {', '.join(run.code_changed)})" if run.code_changed else ""

@@ -83,7 +83,7 @@ def run(
     ] = False,
     name: Annotated[str, typer.Option("--name", help="A name to find the run by.")] = "",
     jobs: Jobs = None,
-    backend: Annotated[str, typer.Option(help="loky, ray or dask.")] = "loky",
+    backend: Annotated[str, typer.Option(help="loky, ray, dask or slurm.")] = "loky",
     address: Annotated[str | None, typer.Option(help="Address of a ray or dask cluster.")] = None,
     device: Device = "cpu",
     runs: RunsFolder = None,

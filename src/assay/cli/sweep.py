@@ -49,7 +49,7 @@ def sweep(
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Write the map's numbers to results/.")] = False,
     jobs: Jobs = None,
-    backend: Annotated[str, typer.Option(help="loky, ray or dask.")] = "loky",
+    backend: Annotated[str, typer.Option(help="loky, ray, dask or slurm.")] = "loky",
     address: Annotated[str | None, typer.Option(help="Address of a ray or dask cluster.")] = None,
     device: Device = "cpu",
     runs: RunsFolder = None,

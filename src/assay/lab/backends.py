@@ -1,10 +1,9 @@
-"""Where units run: in this process, on joblib's loky workers, or on a ray or dask cluster through joblib."""
+"""The processes that compute units: their threads, their memory, their interrupts, their devices."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib.util
 import os
 import signal
 import sys
@@ -14,7 +13,6 @@ from typing import Any
 
 from .errors import UserError
 
-BACKENDS = ("loky", "ray", "dask")
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
 
@@ -98,15 +96,6 @@ def _stay_when_large() -> None:
         worker._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # type: ignore[union-attr]
 
 
-def check_backend(backend: str) -> None:
-    """Refuse an unknown backend, or one whose package is missing, before anything is written."""
-    if backend not in BACKENDS:
-        raise UserError(f"unknown backend '{backend}' (allowed: {', '.join(BACKENDS)})")
-    package = {"ray": "ray", "dask": "distributed"}.get(backend)
-    if package is not None and importlib.util.find_spec(package) is None:
-        raise UserError(f"--backend {backend} needs the extra 'cluster' (pip install 'assay-lab[cluster]')")
-
-
 @contextlib.contextmanager
 def interrupts_wait() -> Iterator[None]:
     """Hold Ctrl-C back inside the block, and let it through at the end. A process that is started there never gets it:
@@ -142,41 +131,6 @@ def _start_trackers() -> None:
         lokys.ensure_running()
 
 
-@contextlib.contextmanager
-def joblib_backend(backend: str, jobs: int, address: str | None) -> Iterator[None]:
-    """Make ``joblib.Parallel`` use the backend inside the block."""
-    import joblib
-
-    check_backend(backend)
-    if backend == "loky":
-        with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
-            yield
-    elif backend == "ray":
-        import ray
-        from ray.util.joblib import register_ray
-
-        ours = not ray.is_initialized()
-        if ours:
-            cores = None if address else jobs
-            with _answers("ray", address):
-                ray.init(address=address, num_cpus=cores, log_to_driver=False, include_dashboard=False)
-        register_ray()
-        try:
-            with joblib.parallel_config("ray", n_jobs=jobs):
-                yield
-        finally:
-            if ours:
-                ray.shutdown()
-    else:
-        from distributed import Client
-
-        options = {"address": address} if address else {"n_workers": jobs, "threads_per_worker": 1}
-        with _answers("dask", address):
-            client = Client(**options)
-        with client, joblib.parallel_config("dask", n_jobs=jobs):
-            yield
-
-
 def stop_workers() -> None:
     """Take down the processes that joblib keeps for units, at once."""
     with contextlib.suppress(Exception):
@@ -184,15 +138,6 @@ def stop_workers() -> None:
 
         with interrupts_wait():
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
-
-
-@contextlib.contextmanager
-def _answers(kind: str, address: str | None) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, RuntimeError) as error:
-        where = f"at {address}" if address else "on this machine"
-        raise UserError(f"no {kind} cluster answers {where}: {str(error).splitlines()[0]}") from error
 
 
 def default_jobs() -> int:

@@ -19,10 +19,11 @@ from .agreement import disagreements
 from .backends import one_thread
 from .errors import BrokenQuery, NotMeasured, UserError, plain, position_of
 from .execute import measure
-from .planning import Request, Unit, make_plan
+from .planning import make_plan
 from .recorder import Recorder
 from .study import Study
 from .trying import assembled
+from .units import Request, Unit
 
 _SEEDS = (0, 1, 2)
 _LEANING = re.compile(

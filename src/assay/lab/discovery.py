@@ -11,12 +11,12 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
 from .code_version import ArmCode, arm_codes, check_arm_places, study_sources
 from .errors import UserError, position_of, unknown
+from .installed import entry_points
 from .library import Library
 from .outline import Outline, fingerprint, judging_mark, remember, remembered
 from .study import Study

@@ -11,7 +11,7 @@ import subprocess
 import time
 import tomllib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -25,12 +25,14 @@ import assay
 from .backends import default_jobs, prepare_worker
 from .code_version import ArmCode
 from .discovery import codes_of, find
+from .divergence import diverged
 from .errors import position_of
 from .params import ParamsView
-from .planning import Unit, inputs_digest, inputs_of
+from .planning import inputs_digest, inputs_of
 from .recorder import Recorder
 from .store import Payload
 from .study import Study
+from .units import Unit
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Outcome:
     latest: tuple[str, float] | None = None
     error: str = ""
     trace: str = ""
+    too_large: bool = False  # it ran out of memory: fewer seeds at once may fit
+    diverged: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,22 +80,46 @@ def execute(unit: Unit, place: Place) -> Outcome:
         study = find(unit.study, place.outside)
         code = codes_of(study, [unit.arm])[unit.arm]
         if code.version != unit.code:
+            where = f"{platform.node() or 'the worker'} ({Path(assay.__file__).parent})"
             raise OtherCode(
-                f"the code of this arm, or a package that it uses, is another one on {platform.node() or 'the worker'} "
-                "than where the run was planned; bring both to the same state and run again"
+                f"the code of this arm, or a package that it uses, is another one on {where} than where the run was "
+                "planned; bring both to the same state and run again"
             )
         inputs = _inputs(study, unit)
         recorder = measure(study, unit, place)
         seconds = time.perf_counter() - started
         _inputs(study, unit)  # once more: what was exchanged meanwhile was not, or not all, what the arm read
         frame = recorder.frame().with_columns(arm=pl.lit(unit.arm))
-        payload = Payload.pack(frame, recorder.arrays, _meta(unit, code, inputs, recorder.notes, seconds))
+        lost = diverged(frame)
+        meta = {**_meta(unit, code, inputs, recorder.notes, seconds), "diverged": lost}
+        payload = Payload.pack(frame, recorder.arrays, meta)
     except Exception as error:
         seconds = time.perf_counter() - started
         message = f"{type(error).__name__}: {error}{position_of(error)}"
-        return Outcome(unit, None, seconds, error=message, trace=traceback.format_exc())
+        trace = traceback.format_exc()
+        large = out_of_memory(error)
+        if large:
+            _give_memory_back(error)
+        return Outcome(unit, None, seconds, error=message, trace=trace, too_large=large)
     latest = frame.row(-1, named=True)
-    return Outcome(unit, payload, seconds, (latest["metric"], latest["value"]))
+    return Outcome(unit, payload, seconds, (latest["metric"], latest["value"]), diverged=tuple(lost))
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether a device or the machine had too little memory for a unit, which a part of its seeds may not need."""
+    import torch
+
+    words = ("CUBLAS_STATUS_ALLOC_FAILED", "DefaultCPUAllocator: can't allocate memory")
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(word in str(error) for word in words)
+
+
+def _give_memory_back(error: BaseException) -> None:
+    """Let go of what the frames of a failed unit hold, so that the next one finds the device as it was."""
+    import torch
+
+    traceback.clear_frames(error.__traceback__)
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 class OtherCode(RuntimeError):
@@ -107,7 +135,9 @@ def measure(study: Study, unit: Unit, place: Place | None = None) -> Recorder:
     place = place or Place()
     arm = study.arms[unit.arm]
     params = ParamsView(study.model(**unit.params), arm.read)
-    room = place.checkpoints / unit.key if place.checkpoints else None
+    # A worker elsewhere that does not see the store's folder has no place for them.
+    shared = place.checkpoints is not None and place.checkpoints.parent.is_dir()
+    room = place.checkpoints / unit.key if place.checkpoints and shared else None
     recorder = Recorder(unit.seeds, columns=unit.point, watch=place.watch, advance=place.advance, room=room)
     seeds = Seeds(unit.seeds, unit.device, getattr(torch, unit.dtype))
     arm.function(params, seeds, recorder, **unit.point)

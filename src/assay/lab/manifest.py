@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pydantic
 from pydantic import BaseModel, ConfigDict
 
+from .divergence import Divergence
 from .errors import UserError
 
 FORMAT = 2
@@ -62,6 +63,7 @@ class Manifest(BaseModel):
     code: dict[str, str]
     status: Status = "running"
     failures: list[Failure] = []
+    diverged: list[Divergence] = []
     started: str
     seconds: float | None = None
     computed: int = 0

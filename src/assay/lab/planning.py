@@ -15,57 +15,11 @@ from .errors import UserError, unknown
 from .params import Params, ParamsView
 from .registry import Arm
 from .requirements import fingerprints, missing_files, missing_requirement
-from .store import Store, StoredRange, unit_key
+from .store import Store, StoredRange
 from .study import Study
+from .units import Request, Unit
 
 _NO_BOUNDARY = 1 << 62
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a person asked for: the study is resolved against it."""
-
-    preset: str = "laptop"
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    seeds: int | None = None
-    arms: str | None = None
-    device: str = "cpu"
-    point: Mapping[str, str] = field(default_factory=dict)
-    first_seed: int = 0
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One arm × one point of its grid × one chunk of seeds. It travels by name: no code, only words and numbers.
-
-    ``code`` is the version of the arm's code, which whoever computes the unit compares with its own; ``takes`` are the
-    seeds that a run reads from it, all of them unless it was stored by a run with more.
-    """
-
-    study: str
-    arm: str
-    point: Mapping[str, Any]
-    seeds: tuple[int, ...]
-    params: Mapping[str, Any]
-    device: str
-    dtype: str
-    address: str
-    inputs: str
-    code: str
-    takes: tuple[int, ...]
-
-    @property
-    def key(self) -> str:
-        return unit_key(self.address, self.inputs, self.seeds)
-
-    @property
-    def label(self) -> str:
-        point = " ".join(f"{name}={value}" for name, value in self.point.items())
-        return " ".join(part for part in (self.arm, point, seed_words(self.takes)) if part)
-
-    def anew(self) -> Unit:
-        """The unit to compute where the stored one cannot be used: the seeds that are wanted, and no others."""
-        return replace(self, seeds=self.takes)
 
 
 @dataclass(frozen=True)
@@ -98,10 +52,6 @@ class Plan:
             for name in self.study.arms[arm].data(self.study.resolve(asked.preset, asked.overrides, setting))
         }
         return sorted(sets)
-
-
-def seed_words(seeds: tuple[int, ...]) -> str:
-    return f"seeds {seeds[0]}–{seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
 
 
 def make_plan(study: Study, request: Request, store: Store | None = None) -> Plan:

@@ -8,8 +8,9 @@ from typing import Any
 from .chunks import chunks
 from .code_version import ArmCode
 from .params import ParamsView
-from .planning import Plan, Unit, inputs_of, seed_words
+from .planning import Plan, inputs_of
 from .store import Store
+from .units import Unit, seed_words
 
 NOTHING_YET = "nothing is stored yet"
 _CHANGED = " changed since"

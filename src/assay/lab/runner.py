@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import itertools
-import json
 import secrets
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
-import joblib
-
-from .backends import (
-    check_backend,
-    check_device,
-    default_jobs,
-    has_device,
-    interrupts_wait,
-    joblib_backend,
-    one_thread,
-    stop_workers,
-)
-from .events import Advanced, Event, Finished, Listener, Measured, Said, Started, UnitDone
-from .execute import Outcome, Place, environment, execute, execute_in_worker
+from .backends import check_device, has_device
+from .clusters import check_backend
+from .dispatch import Options, outcomes
+from .divergence import Divergence, divergence
+from .events import Finished, Listener, Measured, Said, Started, UnitDone
+from .execute import Outcome, environment
 from .files import DamagedUnit
-from .manifest import Failure, Kind, Manifest, ManifestUnit, check_run_name
-from .planning import Plan, Unit
+from .manifest import Failure, Manifest, ManifestUnit, check_run_name
+from .planning import Plan
 from .reasons import NOTHING_YET, reasons
 from .store import Lock, Store
-
-# Starting workers costs a few seconds of importing torch each; a plan cheaper than this runs in process.
-_WORTH_WORKERS = 30.0
-
-
-@dataclass(frozen=True)
-class Options:
-    jobs: int | None = None
-    backend: str = "loky"
-    address: str | None = None
-    outside: str | None = None
-    name: str = ""
-    kind: Kind = "run"
+from .units import Unit
 
 
 @dataclass
@@ -66,21 +42,20 @@ def run(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult
     for sentence in _why(reasons(plan, store)):
         tell(Said(sentence))
     started = time.perf_counter()
-    taken: dict[str, Unit] = {}
+    work = _Work(plan, store, options, tell, result)
     status = "interrupted"
     try:
-        waiting = _pass(plan, plan.units, store, options, tell, result, taken, wait=False)
-        # What another run was computing meanwhile is either stored by now or ours to compute.
-        _pass(plan, waiting, store, options, tell, result, taken, wait=True)
+        work.carry_out()
         status = "failed" if result.failures else "complete"
     finally:
-        manifest = result.manifest
-        if status == "complete" and not all(store.has_name(taken.get(_wanted(u), u).key) for u in plan.units):
+        manifest, units = result.manifest, work.units()
+        if status == "complete" and not all(store.has_name(unit.key) for unit in units):
             status = "interrupted"  # somebody took units away meanwhile
         manifest.failures = [Failure(unit=o.unit.label, error=o.error, trace=o.trace) for o in result.failures]
+        manifest.diverged = work.diverged()
         manifest.seconds = round(time.perf_counter() - started, 3)
         manifest.status, manifest.computed, manifest.reused = status, result.computed, result.reused  # type: ignore[assignment]
-        manifest.units = [_listed(taken.get(_wanted(unit), unit)) for unit in plan.units]
+        manifest.units = [_listed(unit) for unit in units]
         store.write_manifest(manifest)
         tell(Finished(status, manifest.seconds))
     return result
@@ -89,18 +64,18 @@ def run(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult
 def compute(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult:
     """Compute what is missing of a plan and store it, as ``run`` does, with no run written down."""
     _make_ready(plan, store, options)
-    result, taken = RunResult(manifest_of(plan, options)), dict[str, Unit]()
+    result = RunResult(manifest_of(plan, options))
     tell(Started(plan.study.name, len(plan.units), len(plan.to_reuse)))
-    waiting = _pass(plan, plan.units, store, options, tell, result, taken, wait=False)
-    _pass(plan, waiting, store, options, tell, result, taken, wait=True)
+    _Work(plan, store, options, tell, result).carry_out()
     return result
 
 
 def _make_ready(plan: Plan, store: Store, options: Options) -> None:
-    check_backend(options.backend)
+    check_backend(options.backend, options.address)
     device = plan.request.device
+    here = options.address is None and options.backend != "slurm"
     # What is stored needs no device: a folder from a machine with a GPU is judged and joined anywhere.
-    if not has_device(device) and not all(store.whole(unit.key) for unit in plan.units):
+    if here and not has_device(device) and not all(store.whole(unit.key) for unit in plan.units):
         check_device(device)
     store.prepare()
     store.sweep_leftovers()
@@ -122,164 +97,113 @@ def _wanted(unit: Unit) -> str:
     return f"{unit.address}/{unit.takes}"
 
 
-def _pass(
-    plan: Plan,
-    units: list[Unit],
-    store: Store,
-    options: Options,
-    tell: Listener,
-    result: RunResult,
-    taken: dict[str, Unit],
-    *,
-    wait: bool,
-) -> list[Unit]:
-    """Compute what is neither stored nor locked; returns the units that another run holds."""
-    held: list[Unit] = []
-    locks: dict[str, Lock] = {}
+class _Work:
+    """The units of a plan on their way into the store."""
 
-    def claimed() -> Iterator[Unit]:
+    def __init__(self, plan: Plan, store: Store, options: Options, tell: Listener, result: RunResult) -> None:
+        self.plan = plan
+        self.store = store
+        self.options = options
+        self.tell = tell
+        self.result = result
+        self._taken: dict[str, list[Unit]] = {}  # the units that stand for one of the plan, where those are others
+        self._diverged: dict[str, Divergence] = {}
+        self._smaller: list[Unit] = []
+        self._locks: dict[str, Lock] = {}
+
+    def carry_out(self) -> None:
+        waiting = self._pass(self.plan.units, wait=False)
+        # What another run was computing meanwhile is either stored by now or ours to compute.
+        self._pass(waiting, wait=True)
+        while smaller := self._smaller:
+            self._smaller = []
+            self._pass(smaller, wait=True)
+
+    def units(self) -> list[Unit]:
+        """The units that answer the plan, in its order."""
+        return [each for unit in self.plan.units for each in self._standing_for(unit)]
+
+    def diverged(self) -> list[Divergence]:
+        return [self._diverged[unit.key] for unit in self.units() if unit.key in self._diverged]
+
+    def _standing_for(self, unit: Unit) -> list[Unit]:
+        taken = self._taken.get(_wanted(unit), [unit])
+        return taken if len(taken) == 1 else [each for half in taken for each in self._standing_for(half)]
+
+    def _pass(self, units: list[Unit], *, wait: bool) -> list[Unit]:
+        """Compute what is neither stored nor locked; returns the units that another run holds."""
+        held: list[Unit] = []
+        claimed = self._claimed(units, held, wait)
+        count = min(len(units), len(self.plan.to_compute) or 1)
+        try:
+            for outcome in outcomes(claimed, self.plan, count, self.store, self.options, self.tell):
+                self._keep(outcome)
+                self._locks.pop(outcome.unit.key).release()
+        finally:
+            for lock in self._locks.values():
+                lock.release()
+            self._locks.clear()
+        return held
+
+    def _claimed(self, units: list[Unit], held: list[Unit], wait: bool) -> Iterator[Unit]:
+        """The units that are ours to compute, each under its lock."""
         for unit in units:
-            lock = store.try_lock(unit.key, wait=wait)
-            if lock is None:
+            if not self._lock(unit, wait=wait):
                 held.append(unit)
                 continue
-            locks[unit.key] = lock
-            if _stored(store, unit, tell):
-                locks.pop(unit.key).release()
-                result.reused += 1
-                tell(UnitDone(unit, reused=True, seconds=0.0))
-                continue
             fresh = unit.anew()
-            taken[_wanted(unit)] = fresh
-            if fresh.key != unit.key:
-                locks.pop(unit.key).release()
-                lock = store.try_lock(fresh.key, wait=True)
-                assert lock is not None
-                locks[fresh.key] = lock
-            yield fresh
+            if not self._reused(unit):
+                self._taken[_wanted(unit)] = [fresh]
+                if fresh.key == unit.key:
+                    yield fresh
+                    continue
+                self._locks.pop(unit.key).release()
+                self._lock(fresh, wait=True)
+                if not self._reused(fresh):
+                    yield fresh
 
-    try:
-        for outcome in _outcomes(claimed(), plan, len(units), store, options, tell):
-            if outcome.payload is None:
-                result.failures.append(outcome)
-                tell(Said(f"{outcome.unit.label} failed: {outcome.error}"))
-            else:
-                store.write(outcome.unit.key, outcome.payload)
-                store.clear_checkpoints(outcome.unit.key)
-                result.computed += 1
-                if outcome.latest:
-                    tell(Measured(outcome.unit.label, *outcome.latest))
-            tell(UnitDone(outcome.unit, reused=False, seconds=outcome.seconds, error=outcome.error))
-            locks.pop(outcome.unit.key).release()
-    finally:
-        for lock in locks.values():
-            lock.release()
-    return held
+    def _lock(self, unit: Unit, *, wait: bool) -> bool:
+        lock = self.store.try_lock(unit.key, wait=wait)
+        if lock is not None:
+            self._locks[unit.key] = lock
+        return lock is not None
 
+    def _reused(self, unit: Unit) -> bool:
+        """Whether a locked unit is stored whole; then its lock is free again."""
+        if not _stored(self.store, unit, self.tell):
+            return False
+        noted = (self.store.meta(unit.key) or {}).get("diverged", [])
+        self._note(unit, noted)
+        self._locks.pop(unit.key).release()
+        self.result.reused += 1
+        self.tell(UnitDone(unit, reused=True, seconds=0.0))
+        return True
 
-def _outcomes(
-    units: Iterator[Unit], plan: Plan, count: int, store: Store, options: Options, tell: Listener
-) -> Iterator[Outcome]:
-    jobs = _jobs(plan, min(count, len(plan.to_compute) or 1), options)
-    if jobs == 1 and options.backend == "loky":
-        with one_thread():
-            for unit in units:
-                yield execute(unit, _in_process(unit, store, options, tell))
-        return
-    place = Place(options.outside, store.checkpoints.absolute(), notes=store.progress.absolute())
-    flying: dict[str, Unit] = {}
-
-    def dispatched() -> Iterator[object]:
-        for unit in units:
-            flying[unit.key] = unit
-            yield work(unit, place)
-
-    work = joblib.delayed(execute_in_worker)
-    with joblib_backend(options.backend, jobs, options.address), _listening(store.progress, flying, tell):
-        if joblib.parallel.get_active_backend()[0].supports_return_generator:
-            parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)
-            with interrupts_wait():  # workers start at the first dispatch
-                outcomes = parallel(dispatched())
-            yield from _watched(outcomes, flying)
+    def _keep(self, outcome: Outcome) -> None:
+        unit = outcome.unit
+        if outcome.too_large and len(unit.takes) > 1:
+            halves = unit.halves()
+            self._taken[_wanted(unit)] = halves
+            self._smaller += halves
+            self.tell(Said(f"{unit.label} ran out of memory; its seeds are computed in two halves"))
             return
-        # Ray's backend returns whole lists only: go in waves, so that a killed run loses one wave at most.
-        while wave := list(itertools.islice(dispatched(), 2 * jobs)):
-            yield from joblib.Parallel(batch_size=1)(wave)
+        if outcome.payload is None:
+            self.result.failures.append(outcome)
+            self.tell(Said(f"{unit.label} failed: {outcome.error}"))
+        else:
+            self.store.write(unit.key, outcome.payload)
+            self.store.clear_checkpoints(unit.key)
+            self.result.computed += 1
+            self._note(unit, outcome.diverged)
+            if unit.key in self._diverged:
+                self.tell(Said(self._diverged[unit.key].words))
+            if outcome.latest:
+                self.tell(Measured(unit.label, *outcome.latest))
+        self.tell(UnitDone(unit, reused=False, seconds=outcome.seconds, error=outcome.error))
 
-
-def _watched(outcomes: Iterator[Outcome], flying: dict[str, Unit]) -> Iterator[Outcome]:
-    """The outcomes of workers. One that dies takes its units with it, and they are named; an interrupt stops all."""
-    try:
-        for outcome in outcomes:
-            flying.pop(outcome.unit.key, None)
-            yield outcome
-    except Exception as error:
-        # joblib's and loky's own classes for it, by name: where they live has moved between releases.
-        if type(error).__name__ not in ("TerminatedWorkerError", "BrokenProcessPool"):
-            raise
-        stop_workers()
-        for unit in list(flying.values()):
-            yield Outcome(unit, None, 0.0, error="the process that computed it was killed (is there enough memory?)")
-    except BaseException:
-        stop_workers()
-        with contextlib.suppress(BaseException):
-            outcomes.close()  # type: ignore[attr-defined]
-        raise
-
-
-def _in_process(unit: Unit, store: Store, options: Options, tell: Listener) -> Place:
-    label = unit.label
-    return Place(
-        options.outside,
-        store.checkpoints,
-        watch=lambda metric, value: tell(Measured(label, metric, value)),
-        advance=lambda done, total: tell(Advanced(label, done, total)),
-    )
-
-
-@contextlib.contextmanager
-def _listening(folder: Path, flying: dict[str, Unit], tell: Listener) -> Iterator[None]:
-    """Pass on what workers leave word of, once a second, from a thread of its own."""
-    stop = threading.Event()
-
-    def listen() -> None:
-        while not stop.wait(1.0):
-            for unit in list(flying.values()):
-                for event in _progress(folder / f"{unit.key}.progress", unit):
-                    tell(event)
-
-    thread = threading.Thread(target=listen, daemon=True)
-    with interrupts_wait():  # an interrupt is the main thread's to hear
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        for unit in list(flying.values()):
-            (folder / f"{unit.key}.progress").unlink(missing_ok=True)
-
-
-def _progress(path: Path, unit: Unit) -> Iterator[Event]:
-    try:
-        word = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return
-    if "metric" in word:
-        yield Measured(unit.label, word["metric"], word["value"])
-    if "total" in word:
-        yield Advanced(unit.label, word["done"], word["total"])
-
-
-def _jobs(plan: Plan, count: int, options: Options) -> int:
-    """Numbers of jobs change the time a run takes and nothing in its table. On a GPU one is the rule; who asks for more
-    gets them: units of small networks leave it waiting for the processor."""
-    if options.jobs is not None:
-        return max(1, min(options.jobs, count))
-    if plan.request.device == "cuda" or count <= 1:
-        return 1
-    seconds = plan.study.preset(plan.request.preset).seconds
-    return min(default_jobs(), count) if seconds > _WORTH_WORKERS else 1
+    def _note(self, unit: Unit, noted: Iterable[Mapping[str, Any]]) -> None:
+        if found := divergence(unit.point_label, unit.takes, noted):
+            self._diverged[unit.key] = found
 
 
 def _stored(store: Store, unit: Unit, tell: Listener) -> bool:

@@ -14,7 +14,6 @@ the number that was asked for, and whether or not the files are on this machine.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
@@ -29,7 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import UserError, unknown
+from .documents import Documents
+from .errors import UserError
 from .files import (
     SUMS,
     DamagedUnit,
@@ -37,14 +37,12 @@ from .files import (
     content_of,
     json_bytes,
     one_sentence,
-    sealed,
+    sha,
     signature,
     sums,
-    unsealed,
     verify,
     write_through,
 )
-from .manifest import Manifest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,19 +93,14 @@ class Payload:
         return cls(files)
 
 
-class Store:
+class Store(Documents):
     """The runs of one study under one folder. One object serves one run or one question: it checks each unit's files
     against their checksums once, and again only when they have been written since."""
 
     def __init__(self, runs: Path, study: str) -> None:
+        super().__init__(runs / study)
         self.runs = runs
         self.study = study
-        self.root = runs / study
-        self.units = self.root / "units"
-        self.manifests = self.root / "manifests"
-        self.cells = self.root / "cells"  # manifests of runs that are cells of a sweep
-        self.maps = self.root / "maps"
-        self.verdicts = self.root / "verdicts"
         self.checkpoints = self.root / "checkpoints"
         self.progress = self.root / "progress"
         self.locks = self.root / "locks"
@@ -152,11 +145,15 @@ class Store:
         return found
 
     def meta(self, key: str) -> dict[str, Any] | None:
-        """What is noted of a unit, unchecked, for questions that decide no result; None where it cannot be read."""
+        """What is noted of a unit, with no other file looked at; None where it cannot be read or is damaged."""
         try:
-            noted: dict[str, Any] = json.loads((self.units / key / "unit.json").read_bytes())
-        except (OSError, ValueError):
+            content = (self.units / key / "unit.json").read_bytes()
+            sealed_by = (self.units / key / SUMS).read_bytes()
+        except OSError:
             return None
+        if f"{sha(content)}  unit.json\n".encode() not in sealed_by:
+            return None
+        noted: dict[str, Any] = json.loads(content)
         return noted
 
     def has_name(self, key: str) -> bool:
@@ -241,79 +238,6 @@ class Store:
             if writer.isdecimal() and not alive(int(writer)):
                 with one_sentence("remove", path):
                     path.unlink(missing_ok=True)
-
-    def write_manifest(self, manifest: Manifest) -> None:
-        self._write_sealed(self._place(manifest), manifest.document())
-
-    def _place(self, manifest: Manifest) -> Path:
-        return (self.manifests if manifest.kind == "run" else self.cells) / f"{manifest.id}.json"
-
-    def _write_sealed(self, path: Path, document: dict[str, Any]) -> None:
-        temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-        with one_sentence("write", path):
-            write_through(temporary, sealed(json.loads(json_bytes(document))))
-            temporary.replace(path)
-
-    def manifest_ids(self, *, cells: bool = False) -> list[str]:
-        """All runs, or all cells of sweeps, oldest first."""
-        folder = self.cells if cells else self.manifests
-        # Not by glob(), to which a folder that may not be read is an empty one.
-        with one_sentence("read", folder):
-            try:
-                names = os.listdir(folder)
-            except (FileNotFoundError, NotADirectoryError):
-                names = []
-        return sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and name[0] != ".")
-
-    def manifest(self, run: str) -> Manifest:
-        """A run's manifest, by its id or its name."""
-        path = self.manifests / f"{run}.json"
-        with one_sentence("read", path):
-            if not path.exists() and not (path := self.cells / path.name).exists():
-                return self._named(run)
-        with one_sentence("read", self.units):  # else every unit of the run would be a surprise of its own
-            if self.units.exists() and not os.access(self.units, os.R_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        document = unsealed(path)
-        if document is None:
-            raise UserError(f"the manifest {path} is damaged; remove it and run the study again")
-        return Manifest.read(document, str(path))
-
-    def _named(self, name: str) -> Manifest:
-        found = [manifest for manifest in self.readable_manifests() if manifest.name == name]
-        if not found:
-            raise unknown("run", name, self.manifest_ids())
-        return found[-1]
-
-    def readable_manifests(self, *, cells: bool = False) -> list[Manifest]:
-        """All runs (or cells of sweeps) that can be read, oldest first: a damaged manifest stands in the way of its own
-        run alone."""
-        found = []
-        for run in self.manifest_ids(cells=cells):
-            try:
-                found.append(self.manifest(run))
-            except UserError:
-                continue
-        return found
-
-    def write_map(self, name: str, document: dict[str, Any]) -> None:
-        with one_sentence("write to", self.maps):
-            self.maps.mkdir(parents=True, exist_ok=True)
-        self._write_sealed(self.maps / f"{name}.json", document)
-
-    def read_maps(self) -> list[dict[str, Any]]:
-        """The maps of sweeps, by name; one that is damaged is left out."""
-        found = (unsealed(path) for path in sorted(self.maps.glob("[!.]*.json")))
-        return [document for document in found if document is not None]
-
-    def write_verdicts(self, run: str, document: dict[str, Any]) -> None:
-        with one_sentence("write to", self.verdicts):
-            self.verdicts.mkdir(parents=True, exist_ok=True)
-        self._write_sealed(self.verdicts / f"{run}.json", document)
-
-    def read_verdicts(self, run: str) -> dict[str, Any] | None:
-        """What was written of a run's verdicts; None when that is nothing, or damaged."""
-        return unsealed(self.verdicts / f"{run}.json")
 
     def checksums(self, keys: Iterable[str]) -> str:
         """One hash over the contents of units, each of which is checked. Raises DamagedUnit."""

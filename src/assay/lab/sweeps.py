@@ -16,6 +16,7 @@ import polars as pl
 
 from . import results, runner
 from .contours import zero_lines
+from .dispatch import Options
 from .errors import NotMeasured, UserError, unknown
 from .events import Listener, Said
 from .findings import Claim
@@ -24,11 +25,12 @@ from .manifest import Manifest
 from .measurements import Measurements
 from .params import Params
 from .phase_map import DECIDED, Cell, PhaseMap, cell_of
-from .planning import Plan, Request, make_plan
+from .planning import Plan, make_plan
 from .registry import Boundary
 from .store import Store
 from .stored import Run
 from .study import Study, judge_claim
+from .units import Request
 
 AT_ONCE = 4  # cells between two looks at the clock
 
@@ -47,7 +49,7 @@ class Asked:
 class Sweep:
     """A sweep at work. Its map is written to the store after every round of cells."""
 
-    def __init__(self, asked: Asked, store: Store, options: runner.Options, tell: Listener) -> None:
+    def __init__(self, asked: Asked, store: Store, options: Options, tell: Listener) -> None:
         check_axes(asked.axes)
         self.asked, self.store, self.tell = asked, store, tell
         self.options = replace(options, kind="sweep")

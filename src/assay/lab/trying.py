@@ -14,10 +14,11 @@ from .errors import NotMeasured, UserError, unknown
 from .execute import measure
 from .measurements import Measurements
 from .params import Params
-from .planning import Request, Unit, make_plan
+from .planning import make_plan
 from .recorder import Recorder
 from .requirements import missing_requirement
 from .study import Study
+from .units import Request, Unit
 
 
 def tried(study: Study, arm: str, request: Request) -> Measurements:

@@ -193,6 +193,7 @@ def _notices(run: Run) -> list[str]:
         total = len(manifest.units)
         notices.append(f"{missing} of {total} units of this run are not stored, so claims and figures may lack them.")
     notices += [f"{failure.unit} failed: {failure.error}" for failure in manifest.failures]
+    notices += [f"{each.words}; what it measured then counts as the worst." for each in manifest.diverged]
     if run.parameters_changed:
         notices.append("The study's parameters have changed since this run; run it again before quoting it.")
     elif run.code_changed:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from assay.lab import UserError, discovery
-from assay.lab.planning import Request, make_plan
+from assay.lab.planning import make_plan
+from assay.lab.units import Request
 from assay.methods.modular_margin import required_width
 from assay.studies.fourier_circuits.heads.arms import SETTINGS as HEADS
 

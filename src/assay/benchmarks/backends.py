@@ -1,0 +1,95 @@
+"""What it costs to send a unit of one second to a worker: loky, dask and ray with two workers on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay import lab
+
+STUDY = '''"""Units that wait."""
+
+import time
+
+from assay import lab
+
+
+class Params(lab.Params):
+    units: int = 2
+    seconds: float = 1.0
+
+
+study = lab.Study(
+    "waiting",
+    title="Waiting",
+    question="What does sending a unit cost?",
+    source="a benchmark",
+    params=Params,
+    presets={name: lab.Preset(seeds=3, cost="1 min") for name in ("smoke", "laptop", "paper")},
+)
+
+
+@study.arm("wait", over={"k": lambda params: range(params.units)})
+def wait(params, seeds, record, *, k):
+    """Waits, and records one number."""
+    time.sleep(params.seconds)
+    record(waited=params.seconds)
+'''
+PACKAGES = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A short and a long run, whose difference leaves out what starting workers takes."""
+
+    few: int = 4
+    many: int = 24
+    seconds: float = 1.0
+    workers: int = 2
+
+
+PLAN = Plan()
+
+
+def run(device: str, plan: Plan = PLAN) -> dict[str, Any]:
+    """The time that each further unit takes on one worker, and its part beyond the waiting: planning, sending, hashing,
+    storing."""
+    rows = []
+    for backend, package in PACKAGES.items():
+        if importlib.util.find_spec(package) is None:
+            print(f"assay: {backend} is left out: {package} is not installed", file=sys.stderr)
+            continue
+        few, many = (_seconds(backend, units, plan) for units in (plan.few, plan.many))
+        each = (many - few) * plan.workers / (plan.many - plan.few)
+        rows.append(
+            {
+                "backend": backend,
+                "units": plan.many,
+                "overhead / unit": round(each / plan.seconds - 1, 4),
+                "start": f"{few - plan.few / plan.workers * plan.seconds:.1f} s",
+            }
+        )
+    return {"seconds of a unit": plan.seconds, "workers": plan.workers, "rows": rows}
+
+
+def _seconds(backend: str, units: int, plan: Plan) -> float:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "studies" / "waiting"
+        folder.mkdir(parents=True)
+        (folder / "study.py").write_text(STUDY)
+        started = time.perf_counter()
+        lab.run(
+            "waiting",
+            preset="smoke",
+            set={"units": units, "seconds": plan.seconds},
+            jobs=plan.workers,
+            backend=backend,
+            runs=Path(place) / "runs",
+            studies=folder.parent,
+        )
+        return time.perf_counter() - started

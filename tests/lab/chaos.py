@@ -1,0 +1,261 @@
+"""Faults at random moments against the store, and what is left of it: `make chaos N=1000`.
+
+Each trial takes a store with some units of a toy study in it, lets one fault happen to it or to runs that write to it,
+and then asks: is every unit that was finished before, and not itself attacked, the same byte for byte? Does a run
+afterwards complete, with each unit once and no leftovers, and is its table that of the undisturbed run? Runs are forks
+of this process, which has everything imported and computes nothing itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import datetime
+import hashlib
+import importlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+os.environ |= {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+from chaos_faults import FAULTS, Skip, obey_modes
+
+from assay.lab import discovery, results, runner
+from assay.lab.dispatch import Options
+from assay.lab.errors import UserError
+from assay.lab.events import Said
+from assay.lab.execute import environment
+from assay.lab.planning import make_plan
+from assay.lab.store import Store
+from assay.lab.units import Request
+
+FIXTURES = str(Path(__file__).parent / "fixtures")
+UNITS, PATIENCE = 6, 300.0
+
+
+class Child:
+    """A fork at work; its answer comes through a pipe, and one that was killed has none."""
+
+    def __init__(self, work) -> None:
+        reading, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(reading)
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            obey_modes()
+            try:
+                answer = work()
+            except UserError as error:
+                answer = {"end": "refused", "why": str(error)}
+            except KeyboardInterrupt:
+                answer = {"end": "interrupted"}
+            except BaseException:
+                answer = {"end": "broken", "why": traceback.format_exc()}
+            os.write(writing, json.dumps(answer).encode())
+            os._exit(0)
+        os.close(writing)
+        self._pipe = reading
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)  # it is not reaped yet, so its number is its own
+
+    def answer(self) -> dict:
+        deadline = time.monotonic() + PATIENCE
+        while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0):
+            if time.monotonic() > deadline:
+                os.killpg(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+                os.close(self._pipe)
+                return {"end": "hung"}
+            time.sleep(0.002)
+        with open(self._pipe, "rb") as pipe:
+            said = pipe.read()
+        return json.loads(said) if said else {"end": "killed", "why": str(ended[1])}
+
+
+class Trial:
+    """A store with some units, and the ways to run the study on it."""
+
+    def __init__(self, folder: Path, draw: random.Random, delay: float) -> None:
+        self.folder, self.draw, self.delay = folder, draw, delay
+        self.runs = folder / "runs"
+        self.attacked: set[str] = set()
+
+    @property
+    def store(self) -> Store:
+        return Store(self.runs, "slow")
+
+    def units(self) -> list[Path]:
+        return sorted(self.store.units.glob("[!.]*"))
+
+    def start(self, *, before=None, jobs: int = 1, backend: str = "loky", address=None) -> Child:
+        def work() -> dict:
+            if before is not None:
+                before()
+            return run_once(self.runs, self.delay, Options(jobs, backend, address, FIXTURES))
+
+        return Child(work)
+
+    def pause(self, longest: float) -> None:
+        time.sleep(self.draw.uniform(0, longest))
+
+    def contents(self) -> dict[str, str]:
+        """Each finished unit by a hash of all its files."""
+        return {unit.name: digest(unit) for unit in self.units()}
+
+
+def digest(folder: Path) -> str:
+    content = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        content.update(path.name.encode() + path.read_bytes() if path.is_file() else b"")
+    return content.hexdigest()
+
+
+def run_once(runs: Path, delay: float, options: Options) -> dict:
+    said: list[str] = []
+    study = discovery.find("slow", FIXTURES)
+    request = Request("smoke", {"units": str(UNITS), "delay": str(delay)})
+    store = Store(runs, "slow")
+    plan = make_plan(study, request, store)
+    done = runner.run(
+        plan, store, options, lambda event: said.append(event.sentence) if isinstance(event, Said) else None
+    )
+    manifest = done.manifest
+    answer = {"end": manifest.status, "computed": done.computed, "reused": done.reused, "said": said}
+    if manifest.status == "complete":
+        measured = results.load(store, study, manifest)
+        rows = json.dumps([[str(cell) for cell in row] for row in measured.frame.drop("value").rows()])
+        table = hashlib.sha256(rows.encode() + measured.frame["value"].to_numpy().tobytes())
+        for k in range(UNITS):
+            table.update(measured.array("path", k=k).tobytes())
+        answer |= {"table": table.hexdigest(), "units": len({unit.key for unit in manifest.units})}
+    return answer
+
+
+def warmed() -> None:
+    """Do once, before any fork, what every run would begin with. Nothing of it starts a thread."""
+    for name in ("torch", "polars", "scipy", "safetensors.numpy", "threadpoolctl", "filelock", "assay.training.seeds"):
+        importlib.import_module(name)
+    environment("cpu")
+    make_plan(discovery.find("slow", FIXTURES), Request("smoke"), None)
+
+
+def prepared(trial: Trial) -> None:
+    """A store as it may be found: empty, with all units or with some."""
+    share = trial.draw.choice([0.0, 0.5, 0.5, 1.0])
+    if share:
+        assert trial.start().answer()["end"] == "complete"
+        for unit in trial.units():
+            if trial.draw.random() > share:
+                shutil.rmtree(unit)
+
+
+def suffered(name: str, folder: Path, draw: random.Random, table: str) -> tuple[str, list[str]]:
+    """Let one fault happen: how the runs that met it ended, and what was not right afterwards."""
+    folder.mkdir()
+    trial = Trial(folder, draw, FAULTS[name].delay)
+    with FAULTS[name](trial) as fault:
+        prepared(trial)
+        before = trial.contents()
+        end = fault.happen()
+        after = trial.contents()
+        fault.over()
+        last = trial.start().answer()
+        wrong = [f"{unit} is gone" for unit in before if unit not in after and unit not in trial.attacked]
+        changed = [unit for unit in before if before[unit] != after.get(unit, before[unit])]
+        wrong += [f"{unit} was changed" for unit in changed if unit not in trial.attacked]
+        if last["end"] != "complete":
+            wrong.append(f"the run afterwards: {last}")
+        else:
+            wrong += ["the table is another"] if last["table"] != table else []
+            wrong += [f"{last} has not each unit once"] if last["computed"] + last["reused"] != UNITS else []
+            wrong += ["units are stored twice"] if not len(trial.units()) == last["units"] == UNITS else []
+            wrong += [f"left over: {path.name}" for path in trial.store.units.glob(".tmp-*")]
+        if end in ("hung", "broken"):
+            wrong.append(f"a run {end}")
+    shutil.rmtree(folder, ignore_errors=True)
+    return end, wrong
+
+
+def table_of(counts: dict[str, collections.Counter]) -> str:
+    lines = ["| fault | times | how the run that met it ended | afterwards |", "| --- | ---: | --- | --- |"]
+    for name, seen in counts.items():
+        wrong = seen["wrong"]
+        ends = ", ".join(f"{count} {end}" for end, count in sorted(seen.items()) if end not in ("wrong", "times"))
+        after = f"{wrong} NOT RIGHT" if wrong else "units intact, rerun equal" if seen["times"] else ""
+        lines.append(f"| {name} | {seen['times']} | {ends} | {after} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--faults", type=int, default=1000)
+    asked.add_argument("--seconds", type=float, default=3600.0, help="no new fault after so many")
+    asked.add_argument("--seed", type=int, default=0)
+    asked.add_argument("--only", help="faults with this in their names")
+    asked.add_argument("--without", help="no faults with this in their names")
+    asked.add_argument("--save", type=Path)
+    options = asked.parse_args()
+    draw, began = random.Random(options.seed), time.monotonic()
+    shares = {
+        name: fault.share
+        for name, fault in FAULTS.items()
+        if (options.only or "") in name and not (options.without and re.search(options.without, name))
+    }
+    counts = {name: collections.Counter() for name in shares}
+    skipped: dict[str, str] = {}
+    wrongs: list[str] = []
+    warmed()
+    memory = Path("/dev/shm")  # kills and full disks are the same there, and waiting for a disk finds nothing
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as place:
+        table = Child(lambda: run_once(Path(place) / "calm", 0.0, Options(1, outside=FIXTURES))).answer()["table"]
+        # Each kind once, then by their shares.
+        order = list(shares) + draw.choices(list(shares), list(shares.values()), k=options.faults)
+        for number, name in enumerate(order[: options.faults]):
+            if time.monotonic() - began > options.seconds:
+                break
+            if name in skipped:
+                name = draw.choice([other for other in shares if other not in skipped])
+            try:
+                end, wrong = suffered(name, Path(place) / str(number), random.Random(draw.random()), table)
+            except Skip as reason:
+                skipped[name] = str(reason)
+                continue
+            if number % 50 == 49:
+                print(f"{number + 1} faults, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            counts[name] += collections.Counter({"times": 1, end: 1, "wrong": bool(wrong)})
+            wrongs += [f"fault {number}, {name}: {each}" for each in wrong]
+            for each in wrong:
+                print(f"fault {number}, {name}: {each}", flush=True)
+    print(table_of(counts))
+    for name, reason in skipped.items():
+        print(f"{name}: skipped, {reason}")
+    if options.save:
+        document = {
+            "about": "Faults at random moments, and whether units were intact and the rerun equal afterwards.",
+            "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+            "seconds": round(time.monotonic() - began),
+            "seed": options.seed,
+            **environment("cpu"),
+            "total": sum(seen["times"] for seen in counts.values()),
+            "faults": {name: dict(seen) for name, seen in counts.items()},
+            "skipped": skipped,
+            "wrong": wrongs,
+        }
+        options.save.write_text(json.dumps(document, indent=1) + "\n")
+        options.save.with_suffix(".md").write_text(table_of(counts) + "\n")
+    return 1 if wrongs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

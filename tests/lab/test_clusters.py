@@ -1,0 +1,216 @@
+"""Clusters on this machine: two ray nodes, a dask scheduler with two workers, and a Slurm of three scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import assay
+
+HERE = Path(__file__).parent
+SOURCE = Path(assay.__file__).parent
+UNITS = "6"
+REAL = "looped-transformers"
+# Ray asks its nodes for a token otherwise, which is kept in the home folder.
+QUIET = {"RAY_AUTH_MODE": "disabled", "RAY_DEDUP_LOGS": "0", "PYTHONWARNINGS": "ignore"}
+
+pytestmark = pytest.mark.slow
+
+
+@contextlib.contextmanager
+def process(*command, **options):
+    """A process that does not outlive the block, nor do those that it started."""
+    with subprocess.Popen([str(word) for word in command], start_new_session=True, text=True, **options) as started:
+        try:
+            yield started
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, 15)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                started.wait(20)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, 9)
+
+
+@pytest.fixture(scope="module")
+def ray_address():
+    pytest.importorskip("ray", reason="ray is not installed: it is in the extra cluster")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with process(sys.executable, HERE / "ray_nodes.py", env={**os.environ, **QUIET}, **pipes) as nodes:
+        yield nodes.stdout.readline().strip()
+        nodes.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            nodes.wait(60)  # it takes its nodes down
+
+
+@pytest.fixture(scope="module")
+def start_dask(tmp_path_factory):
+    """Start a dask scheduler with one worker for each given set of options; returns the address."""
+    pytest.importorskip("distributed", reason="dask is not installed: it is in the extra cluster")
+    with contextlib.ExitStack() as stack:
+
+        def start(*workers: tuple[str, ...], **environment: str) -> str:
+            place = tmp_path_factory.mktemp("dask")
+            known = place / "scheduler.json"
+            options = {"cwd": place, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            dask = [sys.executable, "-m", "dask"]
+            scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+            stack.enter_context(process(*dask, *scheduler, "--scheduler-file", known, **options))
+            alone = ["worker", "--scheduler-file", known, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+            for words in workers:
+                stack.enter_context(process(*dask, *alone, *words, env={**os.environ, **environment}, **options))
+            return address_in(known)
+
+        yield start
+
+
+def address_in(path: Path) -> str:
+    from distributed import Client
+
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert time.monotonic() < deadline, "the scheduler did not start"
+        time.sleep(0.1)
+    with Client(scheduler_file=str(path)) as client:
+        return client.scheduler.address
+
+
+@pytest.fixture(scope="module")
+def dask_address(start_dask):
+    return start_dask((), ("--resources", "GPU=1"))
+
+
+def run(runs: Path, study: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "assay.cli", "run", study, "--preset", "smoke", "--runs", str(runs), *words]
+    studies = ["--studies", str(HERE / "fixtures")] if study == "slow" else []
+    # From a folder in which no copy of the package lies.
+    return subprocess.run(
+        command + studies,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=runs.parent,
+        env={**os.environ, **QUIET, **environment},
+    )
+
+
+def table(runs: Path, study: str):
+    from assay import lab
+
+    outside = HERE / "fixtures" if study == "slow" else None
+    found = lab.open_run(study, preset="smoke", runs=runs, studies=outside)
+    assert found.manifest.status == "complete"
+    frame = found.measurements
+    return frame.drop("value").rows(), frame["value"].to_numpy().tobytes()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """The tables of runs in one process of this machine."""
+    place = tmp_path_factory.mktemp("local")
+    for words in (("slow", "--set", f"units={UNITS}"), (REAL,)):
+        found = run(place / "runs", *words, "--jobs", "1")
+        assert found.returncode == 0, found.stderr
+    return {study: table(place / "runs", study) for study in ("slow", REAL)}
+
+
+@pytest.mark.parametrize("backend", ["ray", "dask"])
+@pytest.mark.parametrize("study", ["slow", REAL])
+def test_a_cluster_gives_the_same_table_bit_for_bit(backend, study, local, request, tmp_path):
+    address = request.getfixturevalue(f"{backend}_address")
+    words = ["--set", f"units={UNITS}"] if study == "slow" else []
+    found = run(tmp_path / "runs", study, *words, "--backend", backend, "--address", address)
+    assert found.returncode == 0, found.stderr
+    assert table(tmp_path / "runs", study) == local[study]
+
+
+@pytest.mark.parametrize("backend", ["ray", "dask"])
+def test_units_for_a_gpu_go_where_one_is(backend, request, tmp_path):
+    """Asked of joblib itself: no unit can be computed on a GPU that is a number."""
+    address = request.getfixturevalue(f"{backend}_address")
+    script = tmp_path / "ask.py"
+    script.write_text(
+        "import sys, joblib\n"
+        "from assay.lab.clusters import joblib_backend\n"
+        "def place():\n"
+        "    if sys.argv[1] == 'ray':\n"
+        "        import ray\n"
+        "        return len(ray.get_gpu_ids())\n"
+        "    from distributed import get_worker\n"
+        "    return get_worker().state.total_resources.get('GPU', 0)\n"
+        "with joblib_backend(sys.argv[1], 0, sys.argv[2], 'cuda') as workers:\n"
+        "    found = joblib.Parallel(n_jobs=workers.count(), batch_size=1)(joblib.delayed(place)() for _ in range(6))\n"
+        "print([int(each) for each in found])\n"
+    )
+    words = [sys.executable, script, backend, address]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ, **QUIET})
+    assert found.stdout.strip() == "[1, 1, 1, 1, 1, 1]", found.stderr
+
+
+def test_a_worker_with_another_checkout_is_refused_by_name(start_dask, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(SOURCE, other / "assay", ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "assay" / "training" / "seeds.py").open("a") as file:
+        file.write("\nCHANGED = True\n")
+    address = start_dask((), PYTHONPATH=str(other))
+    found = run(tmp_path / "runs", REAL, "--backend", "dask", "--address", address)
+    assert found.returncode == 1
+    assert f"({other / 'assay'}) than where the run was planned" in found.stderr
+
+
+def test_an_address_where_nobody_answers_is_refused(tmp_path):
+    pytest.importorskip("distributed", reason="dask is not installed: it is in the extra cluster")
+    words = ["--backend", "dask", "--address", "tcp://127.0.0.1:9"]
+    found = run(tmp_path / "runs", "slow", *words, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="2s")
+    assert found.returncode == 2
+    assert "no dask cluster answers at tcp://127.0.0.1:9" in found.stderr
+
+
+SLURM = {
+    "sbatch": """#!/bin/sh
+id=$(ls "$FAKE_SLURM" | grep -c sh$); id=$((id + 1))
+cp "$1" "$FAKE_SLURM/$id.sh"
+setsid sh "$FAKE_SLURM/$id.sh" > "$FAKE_SLURM/$id.out" 2>&1 &
+echo $! > "$FAKE_SLURM/$id.pid"
+echo "Submitted batch job $id"
+""",
+    "squeue": """#!/bin/sh
+for pid in "$FAKE_SLURM"/*.pid; do kill -0 $(cat "$pid") 2> /dev/null && basename "$pid" .pid; done
+""",
+    "scancel": """#!/bin/sh
+for id in "$@"; do kill -- -$(cat "$FAKE_SLURM/$id.pid") 2> /dev/null; echo $id >> "$FAKE_SLURM/cancelled"; done
+""",
+}
+
+
+def test_slurm_runs_the_workers(local, tmp_path):
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed: it is in the extra cluster")
+    programs, jobs = tmp_path / "bin", tmp_path / "jobs"
+    programs.mkdir()
+    jobs.mkdir()
+    for name, text in SLURM.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    settings = tmp_path / "dask" / "jobqueue.yaml"
+    settings.parent.mkdir()
+    settings.write_text("jobqueue:\n  slurm:\n    queue: short\n    account: theory\n    walltime: '00:10:00'\n")
+    environment = {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "FAKE_SLURM": str(jobs),
+        "DASK_CONFIG": str(settings.parent),
+    }
+    words = ["--backend", "slurm", "--jobs", "2", "--set", f"units={UNITS}"]
+    found = run(tmp_path / "runs", "slow", *words, **environment)
+    assert found.returncode == 0, found.stderr + "".join(path.read_text() for path in jobs.glob("*.out"))
+    assert table(tmp_path / "runs", "slow") == local["slow"]
+    script = (jobs / "1.sh").read_text()
+    assert "#SBATCH -p short" in script
+    assert "#SBATCH -A theory" in script
+    assert sorted((jobs / "cancelled").read_text().split()) == ["1", "2"]
