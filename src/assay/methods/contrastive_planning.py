@@ -17,6 +17,7 @@ from torch import Tensor
 
 from assay._reports import Report, chart
 
+from ._arrays import of_tensors
 from ._checks import all_finite, check_fields, limits, number
 from .neuron_sets import NeuronSets, neuron_sets, required_width, set_thresholds
 
@@ -40,6 +41,7 @@ class Descent:
         return (1 - 1 / self.candidates) / self.temperature
 
 
+@of_tensors
 def growth_factors(correlation: Tensor, descent: Descent) -> Tensor:
     """G_j = 1 − ηλ + (η/τ)(1 − 1/|𝔅|)κ_j: the factor by which ⟨w, M_j⟩ grows per step near initialisation.
 
@@ -48,6 +50,7 @@ def growth_factors(correlation: Tensor, descent: Descent) -> Tensor:
     return 1 - descent.rate * descent.decay + descent.rate * descent.pull * correlation
 
 
+@of_tensors
 def learnable(correlation: Tensor, descent: Descent) -> Tensor:
     """Whether a feature escapes: (1/τ)(1 − 1/|𝔅|)κ_j > λ."""
     return correlation * descent.pull > descent.decay
@@ -58,6 +61,7 @@ def learnability_threshold(descent: Descent) -> float:
     return descent.decay / descent.pull
 
 
+@of_tensors
 def stage_one_steps(feature_energy: Tensor, noise_energy: Tensor, growth: Tensor, shrink: float) -> Tensor:
     """Predicted T1: the first step at which features hold half of a neuron's squared norm, per neuron.
 
@@ -139,6 +143,7 @@ class Plan(Report):
         return drawn + chart([{"growth": 1.0}]).mark_rule(strokeDash=[4, 4]).encode(y="growth:Q")
 
 
+@of_tensors
 def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin: float = 0.1) -> Plan:
     """Plan a training with features of positive-pair correlation κ (features,) in ``dim`` dimensions.
 
@@ -149,6 +154,7 @@ def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin:
     features = len(correlation)
     if dim < features:
         raise ValueError(f"{features} features do not fit into {dim} dimensions")
+    correlation = correlation.detach()
     all_finite("the correlations κ", correlation)
     growth, can = growth_factors(correlation, descent), learnable(correlation, descent)
     learned = correlation[can]
@@ -159,10 +165,10 @@ def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin:
         warnings.warn(
             f"{lost} of {features} features grow no faster than weight decay shrinks them: no width teaches "
             "them, and neuron sets are planned for the others",
-            stacklevel=2,
+            stacklevel=3,
         )
     if set_thresholds(features, ratio, margin)[0] > 1:
-        warnings.warn(f"c₁ log d > d at d = {features}, r = {ratio:.3g}: no neuron starts out lucky", stacklevel=2)
+        warnings.warn(f"c₁ log d > d at d = {features}, r = {ratio:.3g}: no neuron starts out lucky", stacklevel=3)
     typical = torch.ones(features), torch.tensor(float(dim - features))
     steps = stage_one_steps(*typical, growth, 1 - descent.rate * descent.decay)
     needed = required_width(features, ratio, margin=margin) if len(learned) else math.inf

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from ._checks import number, one_of
+from ._data import checked, split_batch
 from ._features import features_in
 from ._models import no_recomputation, output_of
 from .pruned_infonce import PrunedLoss, pruned_infonce
@@ -208,14 +209,14 @@ class ForwardMagnitudePruner:
         if self.refresh == "step" and self.steps >= self.start:
             self.update_mask()
         options = dict(tau=tau, normalize=normalize, symmetric=symmetric, stop_gradient=stop_gradient)
-        found = self._embeddings(x, y, options)
+        found = self._embeddings(_view(x), _view(y), options)
         self.steps += 1
         return found
 
     def baseline(self, x: Any, y: Any, **options: Any) -> PrunedLoss:
         """The loss without any mask, with the same options and so with a gradient of the same length: what a comparison
         with training as usual is to be made against. It counts no step."""
-        f_x, f_y = self._embedded(x), self._embedded(y)
+        f_x, f_y = self._embedded(_view(x)), self._embedded(_view(y))
         return pruned_infonce(f_x, f_y, f_x, f_y, **options)
 
     def end_epoch(self) -> None:
@@ -247,6 +248,11 @@ class ForwardMagnitudePruner:
         f_x = self._embedded(x, masked=self.mode == "straight_through")
         m_y = self._embedded(y, masked=True)
         return pruned_infonce(f_x, m_y, f_x, m_y, **options)
+
+
+def _view(inputs: Any) -> Any:
+    """A view as a tensor or a mapping of tensors, without labels; refused where it is not finite."""
+    return checked(split_batch(inputs)[0])
 
 
 @dataclass(frozen=True)

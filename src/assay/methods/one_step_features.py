@@ -18,7 +18,7 @@ from assay.probes.heads import LinearHead, Ridge, fit_head
 from assay.training.seeds import stream
 
 from ._checks import number, one_of
-from ._sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from ._sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, as_array
 from .one_step import FirstStep, OneStepLayer, first_step
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -120,7 +120,7 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             if value != "auto":
                 number(name, value, above=0)
         numbers = self.loss == "squared"
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=numbers)
+        X, y = validate_data(self, as_array(X), as_array(y), dtype=np.float64, ensure_min_samples=2, y_numeric=numbers)
         inputs = torch.from_numpy(np.array(X))
         if numbers:
             return _Problem(inputs, torch.from_numpy(np.array(y, dtype=np.float64)), 0)
@@ -135,7 +135,7 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             from sklearn.utils.validation import check_is_fitted, validate_data
 
         check_is_fitted(self)
-        return torch.from_numpy(np.array(validate_data(self, X, dtype=np.float64, reset=False)))
+        return torch.from_numpy(np.array(validate_data(self, as_array(X), dtype=np.float64, reset=False)))
 
     def _random_state(self) -> Any:
         from sklearn.utils import check_random_state

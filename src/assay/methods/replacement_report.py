@@ -11,7 +11,10 @@ from torch import Tensor
 from assay._reports import Report, curves
 from assay.probes.intervals import Interval, mean_interval
 
+from ._arrays import of_tensors
 
+
+@of_tensors
 def area_under_curve(steps: Tensor, accuracy: Tensor) -> Tensor:
     """Mean height of accuracy (points, ...) over steps (points,), by the trapezoid rule: shape (...)."""
     return torch.trapezoid(accuracy, steps.to(accuracy), dim=0) / (steps[-1] - steps[0])

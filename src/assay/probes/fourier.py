@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, chart
-from assay.methods._checks import one_of, whole
+from assay.methods._arrays import of_tensors
+from assay.methods._checks import all_finite, one_of, whole
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,8 +24,9 @@ class FourierSpectrum(Report):
     """Spectra of real vectors over cyclic tokens; ``...`` stands for the axes of the weight besides the tokens'.
 
     ``power`` (..., frequencies) belongs to ``frequencies`` (frequencies,). ``share`` (...) is the largest power over
-    their sum, NaN for a vector without any, ``peak`` (...) its frequency and ``phase`` (...) the angle there.
-    ``dc_share`` (...) is the part of the whole power in the constant, ``norm`` (...) the vector's length.
+    their sum, NaN for a vector without any or with an entry that is not finite, ``peak`` (...) its frequency and
+    ``phase`` (...) the angle there. ``dc_share`` (...) is the part of the whole power in the constant, ``norm`` (...)
+    the vector's length.
     """
 
     frequencies: Tensor
@@ -41,13 +43,15 @@ class FourierSpectrum(Report):
         return _ratio(self.power, self.power.sum(-1, keepdim=True))
 
     def headline(self) -> str:
-        strongest = float(self.share.nanmean())
-        return f"{self.share.numel()} vectors, whose strongest frequency has {strongest:.1%} of the power in the mean"
+        strongest, without = float(self.share.nanmean()), int(self.share.isnan().sum())
+        left_out = f"; {without} without power, or not finite, are left out" if without else ""
+        count = self.share.numel() - without
+        return f"{count} vectors, whose strongest frequency has {strongest:.1%} of the power in the mean{left_out}"
 
     def table(self) -> list[dict[str, Any]]:
         """A row per frequency: its mean share of the power, and how many vectors have their peak there."""
         flat = self.normalised.reshape(-1, self.power.shape[-1]).nanmean(0).tolist()
-        peaks = self.peak.flatten().tolist()
+        peaks = self.peak[self.share.isfinite()].tolist()
         rows = zip(self.frequencies.tolist(), flat, strict=True)
         return [{"frequency": f, "share": share, "peaks": peaks.count(f)} for f, share in rows]
 
@@ -58,6 +62,7 @@ class FourierSpectrum(Report):
         return drawn + flat
 
 
+@of_tensors
 def fourier_probe(
     weight: Tensor,
     axis: int = 0,
@@ -130,6 +135,7 @@ class LogitSpectrum(Report):
         return chart(self.table()).mark_bar().encode(x="frequency:O", y="share:Q").properties(width=380, height=200)
 
 
+@of_tensors
 def logit_fourier(
     f: Callable[[Tensor], Tensor] | Tensor,
     p: int,
@@ -157,6 +163,7 @@ def logit_fourier(
         if logits.shape != (len(inputs), p):
             raise ValueError(f"the logits have shape {tuple(logits.shape)}, not ({len(inputs)}, {p})")
         values = logits.detach().double().cpu()
+        all_finite("the logits", values)
         values = values - values.mean(1, keepdim=True)
         # Row by row the class is counted from the right answer; then a diagonal mode is one Fourier coefficient.
         answer = inputs.sum(1, keepdim=True).cpu()

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, chart
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite
+from assay.methods._data import as_classes
 
 from .heads import fit_head
 from .intervals import Interval, share_interval, sum_interval
@@ -86,8 +88,10 @@ def head_and_tail(counts: Sequence[int], share: float = 0.2) -> tuple[tuple[int,
     return tuple(ranked[:size]), tuple(ranked[-size:])
 
 
+@of_tensors
 def score_head_tail(predictions: Tensor, labels: Tensor, counts: Sequence[int], *, share: float = 0.2) -> HeadTail:
     """Overall and per-class accuracy and the gap of given predictions. Every class needs a test sample."""
+    predictions, labels = as_classes(predictions, len(labels)), as_classes(labels, len(predictions))
     present = torch.bincount(labels, minlength=len(counts))
     if len(present) != len(counts) or bool((present == 0).any()):
         raise ValueError(f"the labels must be those of {len(counts)} classes, each with at least one test sample")
@@ -98,6 +102,7 @@ def score_head_tail(predictions: Tensor, labels: Tensor, counts: Sequence[int], 
     return HeadTail(float(right.mean()), per_class.cpu(), *head_and_tail(counts, share), tuple(present.tolist()))
 
 
+@of_tensors
 def head_tail_probe(
     features: Tensor,
     labels: Tensor,

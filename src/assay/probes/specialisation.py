@@ -15,16 +15,19 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, chart, plain
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, number
 
 
+@of_tensors
 def alignments(weights: Tensor, directions: Tensor) -> Tensor:
     """|cos(w_i, M_j)|: (..., neurons, dim) × (..., features, dim) → (..., neurons, features). A neuron of norm zero
     points nowhere: its row is 0, with a warning."""
     weights, directions = weights.detach(), directions.detach().to(weights)
+    all_finite("weights and directions", weights, directions)
     scale = weights.abs().amax(-1, keepdim=True)
     if bool((scale == 0).any()):
-        warnings.warn(f"{int((scale == 0).sum())} neurons have norm zero and align with nothing", stacklevel=2)
+        warnings.warn(f"{int((scale == 0).sum())} neurons have norm zero and align with nothing", stacklevel=3)
     # Dividing by the largest entry first keeps the squares of very small weights from underflowing.
     rows = torch.where(scale > 0, weights / torch.where(scale > 0, scale, 1), 0)
     norms = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
@@ -35,27 +38,35 @@ def alignments(weights: Tensor, directions: Tensor) -> Tensor:
     return torch.where(norms > 0, cosines / torch.where(norms > 0, norms, 1), 0).clamp(max=1)
 
 
+@of_tensors
 def lucky_neurons(cosines: Tensor, *, least: float = 0.25, most: float = 0.05, ratio: float = 5.0) -> Tensor:
     """Neurons with one feature: the largest cos² is at least ``least``, and the second at most ``most`` or ``ratio``
     times smaller: (..., neurons, features) → (..., neurons), boolean."""
+    all_finite("cosines", cosines)
     top = cosines.square().topk(2, dim=-1).values
     first, second = top[..., 0], top[..., 1]
     return (first >= least) & ((second <= most) | (first >= ratio * second))
 
 
+@of_tensors
 def mixed_neurons(cosines: Tensor, *, least: float = 0.1) -> Tensor:
     """Neurons with two features or more whose cos² is at least ``least``: (..., neurons), boolean."""
+    all_finite("cosines", cosines)
     return (cosines.square() >= least).sum(-1) >= 2
 
 
+@of_tensors
 def aligned_counts(cosines: Tensor, *, threshold: float = 0.3) -> Tensor:
     """Per feature, the number of neurons with |cos| at least ``threshold``: (..., features)."""
+    all_finite("cosines", cosines)
     return (cosines >= threshold).sum(-2)
 
 
+@of_tensors
 def smallest_neurons(norms: Tensor, alpha: float) -> Tensor:
     """The round(α · neurons) neurons of smallest norm, ties by index: (..., neurons) → (..., neurons), boolean."""
     number("alpha", alpha, least=0, below=1)
+    all_finite("norms", norms)
     count = round(alpha * norms.shape[-1])
     if count and count == norms.shape[-1]:
         raise ValueError(f"α = {alpha} prunes all {count} neurons")
@@ -144,6 +155,7 @@ class Specialisation(Report):
         return "\n".join(lines)
 
 
+@of_tensors
 def specialisation(
     weights: Tensor,
     directions: Tensor,

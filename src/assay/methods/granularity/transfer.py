@@ -266,7 +266,7 @@ def fine_to_coarse(
     **options: Any,
 ) -> TransferReport:
     """``FineToCoarse(readout=..., **options).run`` on labels that need not refine each other."""
-    hierarchy = LabelHierarchy("fine labels", fine_labels.cpu(), coarse_labels.cpu())
+    hierarchy = LabelHierarchy("fine labels", as_targets(fine_labels).cpu(), as_targets(coarse_labels).cpu())
     return FineToCoarse(readout=readout, **options).run(
         model, data, hierarchy, validation=validation, test=test, seed=seed, seeds=seeds
     )
