@@ -6,7 +6,7 @@ This module can be imported without scikit-learn; fitting needs it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -42,24 +42,19 @@ class _Problem:
         return one_hot(self.labels, self.classes).double() if self.classes else self.labels.unsqueeze(1)
 
 
-class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Supervised features after one gradient step of a two-layer ReLU network: a scikit-learn transformer.
-
-    ``width`` is the number of features, a multiple of four. The larger ``bias_scale``, the fewer inputs a neuron sees
-    in the step. ``switch`` is where neurons switch after it (the median, in units of the inputs' spread along them),
-    and ``penalty`` that of the head; both are chosen on held-out data when "auto". ``biases`` are kept or redrawn after
-    the step. ``loss`` says what y is: classes ("logistic") or numbers ("squared"), whose linear part is taken off.
-    """
+class OneStepEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the transformer, the classifier and the regressor share: the step, its choices, and a head where one is
+    wanted. ``loss`` says what y is, and ``biases="auto"`` keeps them for classes and redraws them for numbers."""
 
     _head_kind: Literal["none", "softmax", "ridge"] = "none"
+    loss: str = "logistic"
 
     def __init__(
         self,
         width: int = 512,
         bias_scale: float = 1.0,
-        loss: str = "logistic",
         *,
-        biases: str = "keep",
+        biases: str = "auto",
         switch: float | str = "auto",
         penalty: float | str = "auto",
         held_out: float = 0.2,
@@ -67,7 +62,6 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     ) -> None:
         self.width = width
         self.bias_scale = bias_scale
-        self.loss = loss
         self.biases = biases
         self.switch = switch
         self.penalty = penalty
@@ -79,7 +73,7 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> OneStepFeatures:
+    def fit(self, X: Any, y: Any) -> Self:
         """Choose switch and penalty on held-out data where they are to be chosen, then take the step on all of it."""
         problem = self._problem(X, y)
         seed = int(self._random_state().randint(2**31 - 1))
@@ -114,7 +108,7 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             from sklearn.utils.validation import validate_data
 
         one_of("loss", self.loss, ("logistic", "squared"))
-        one_of("biases", self.biases, ("keep", "redraw"))
+        one_of("biases", self.biases, ("auto", "keep", "redraw"))
         number("held_out", self.held_out, above=0, below=1)
         for name, value in (("switch", self.switch), ("penalty", self.penalty)):
             if value != "auto":
@@ -198,13 +192,41 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return first_step(problem.inputs, residuals, generator=generator, width=self.width, bias_scale=self.bias_scale)
 
     def _layer(self, step: FirstStep, switch: float, generator: torch.Generator) -> OneStepLayer:
-        return step.layer(switch, redraw=generator if self.biases == "redraw" else None)
+        redrawn = self.biases == "redraw" or (self.biases == "auto" and self.loss == "squared")
+        return step.layer(switch, redraw=generator if redrawn else None)
 
     def _head(self, problem: _Problem, layer: OneStepLayer, linear: LinearHead | None, penalty: float) -> LinearHead:
         features = layer(problem.inputs)
         if problem.classes:
             return _softmax(features, problem, penalty)
         return Ridge(features, _rest(problem, linear)).head(penalty)
+
+
+class OneStepFeatures(OneStepEstimator):
+    """Supervised features after one gradient step of a two-layer ReLU network: a scikit-learn transformer.
+
+    ``width`` is the number of features, a multiple of four. The larger ``bias_scale``, the fewer inputs a neuron sees
+    in the step. ``switch`` is where neurons switch after it (the median, in units of the inputs' spread along them),
+    and ``penalty`` that of the head; both are chosen on held-out data when "auto". ``biases`` are kept or redrawn after
+    the step; "auto" keeps them for classes. ``loss`` says what y is: classes ("logistic") or numbers ("squared"), whose
+    linear part is taken off.
+    """
+
+    def __init__(
+        self,
+        width: int = 512,
+        bias_scale: float = 1.0,
+        loss: str = "logistic",
+        *,
+        biases: str = "auto",
+        switch: float | str = "auto",
+        penalty: float | str = "auto",
+        held_out: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(width, bias_scale, biases=biases, switch=switch, penalty=penalty, held_out=held_out)
+        self.random_state = random_state
+        self.loss = loss
 
 
 def _softmax(features: Tensor, problem: _Problem, penalty: float, start: LinearHead | None = None) -> LinearHead:
