@@ -18,6 +18,8 @@ from assay._reports import Report, chart
 from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, one_of, whole
 
+MOST_VECTORS = 120  # in a figure
+
 
 @dataclass(frozen=True, repr=False)
 class FourierSpectrum(Report):
@@ -56,10 +58,32 @@ class FourierSpectrum(Report):
         return [{"frequency": f, "share": share, "peaks": peaks.count(f)} for f, share in rows]
 
     def figure(self) -> Any:
-        """The mean share of the power by frequency, beside a flat spectrum."""
-        drawn = chart(self.table()).mark_bar().encode(x="frequency:O", y="share:Q").properties(width=380, height=200)
-        flat = chart([{"share": 1 / len(self.frequencies)}]).mark_rule(strokeDash=[4, 4]).encode(y="share:Q")
-        return drawn + flat
+        """Every vector's share of its power by frequency, vectors in the order of their peaks: the longest 120."""
+        shares = self.normalised.reshape(-1, len(self.frequencies)).cpu()
+        lengths, known = self.norm.flatten().cpu(), shares.isfinite().all(1)
+        kept = torch.where(known, lengths, -1.0).argsort(descending=True)[: min(MOST_VECTORS, int(known.sum()))]
+        best, peak = shares[kept].max(1)
+        order = sorted(range(len(kept)), key=lambda i: (int(peak[i]), -float(best[i])))
+        cells = [
+            {"vector": place, "frequency": frequency, "share": share}
+            for place, i in enumerate(order)
+            for frequency, share in zip(self.frequencies.tolist(), shares[kept[i]].tolist(), strict=True)
+        ]
+        drawn = (
+            chart(cells)
+            .mark_rect()
+            .encode(
+                x={"field": "vector", "type": "ordinal", "axis": {"labels": False, "ticks": False}, "title": "vectors"},
+                y={"field": "frequency", "type": "ordinal", "sort": "descending"},
+                color={
+                    "field": "share",
+                    "type": "quantitative",
+                    "title": "share of power",
+                    "scale": {"domain": [0, 1]},
+                },
+            )
+        )
+        return drawn.properties(width=380, height=180)
 
 
 @of_tensors

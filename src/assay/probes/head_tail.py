@@ -59,7 +59,7 @@ class HeadTail(Report):
     def headline(self) -> str:
         found = self.interval()
         within = f" [{found.low:+.3f}, {found.high:+.3f}]: {self.advice}" if math.isfinite(found.low) else ""
-        return f"accuracy {self.accuracy:.3f}; the head's classes are {self.gap:+.3f}{within} ahead of the tail's"
+        return f"accuracy {self.accuracy:.3f}; head minus tail {self.gap:+.3f}{within}"
 
     def table(self) -> list[dict[str, Any]]:
         """A row per class."""
@@ -73,9 +73,19 @@ class HeadTail(Report):
         return [{**row, "low": at.low, "high": at.high} for row, at in zip(rows, self._classes(), strict=True)]
 
     def figure(self) -> Any:
-        """Accuracy by class, head and tail coloured."""
-        base = chart(self.table()).mark_bar()
-        return base.encode(x="class:O", y="accuracy:Q", color="part:N").properties(height=220)
+        """Accuracy by class with its interval over test samples: the head's classes first, the tail's last."""
+        rows, known = self.table(), {*self.head, *self.tail}
+        order = [*self.head, *(row["class"] for row in rows if row["class"] not in known), *self.tail]
+        place: dict[str, Any] = {"field": "class", "type": "ordinal", "sort": order, "axis": {"labelAngle": 0}}
+        place["title"] = "class, the head first and the tail last"
+        height = {"field": "accuracy", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "accuracy"}
+        parts = {"domain": ["head", "middle", "tail"], "range": ["#4c78a8", "#bab0ac", "#e45756"]}
+        shade = {"field": "part", "type": "nominal", "scale": parts, "title": None}
+        base = chart(rows).encode(x=place)
+        drawn = base.mark_bar().encode(y=height, color=shade)
+        if self.tested:
+            drawn += base.mark_rule(strokeWidth=1.5).encode(y={**height, "field": "low"}, y2="high:Q")
+        return drawn.properties(width=320, height=220)
 
 
 def head_and_tail(counts: Sequence[int], share: float = 0.2) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -64,7 +64,8 @@ class RepresentationReport(RowReport):
         return [{**plain(row), "low": row.interval().low, "high": row.interval().high} for row in self.rows]
 
     def figure(self) -> Any:
-        """Accuracy over the snapshots, one line per scaling; on a logarithmic axis where snapshots are steps."""
+        """Accuracy over the snapshots, one line per scaling; on a logarithmic axis where snapshots are steps. With one
+        scaling, its interval over test samples as well."""
         alt = altair("the figure of a probe")
         names = list(dict.fromkeys(row.snapshot for row in self.rows))
         steps = all(isinstance(name, int) and name >= 0 for name in names)
@@ -73,6 +74,9 @@ class RepresentationReport(RowReport):
         rows = [row if steps else {**row, "snapshot": str(row["snapshot"])} for row in plain(self.table())]
         y = alt.Y("accuracy:Q", title="test accuracy", scale=alt.Scale(zero=False))
         lines = chart(rows).mark_line(point=True).encode(x=axis, y=y, color=alt.Color("scaling:N", sort=list(SCALINGS)))
+        if len({row.scaling for row in self.rows}) == 1:
+            base = chart(rows).mark_rule(strokeWidth=1.5, opacity=0.6)
+            lines += base.encode(x=axis, y=alt.Y("low:Q"), y2="high:Q", color=alt.Color("scaling:N"))
         floor = chart([{"accuracy": self.rows[0].majority}]).mark_rule(strokeDash=[4, 4]).encode(y="accuracy:Q")
         return (lines + floor).properties(width=380, height=240)
 
