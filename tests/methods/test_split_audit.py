@@ -114,6 +114,8 @@ def test_several_seeds_decide_by_their_intervals():
     assert clear.apart.count == clear.worse.count == 3
     assert {"difference", "low", "high"} <= set(clear.table()[0])
     assert "over 3 seeds" in clear.headline()
+    pytest.importorskip("altair")
+    assert "layer" in str(clear.figure().to_dict())
     spread = AuditReport.over([pair(1.0, 0.2), pair(1.1, -0.1), pair(0.9, 0.02)])
     assert spread.advice == "undecided"
     harmless = AuditReport.over([pair(1.0, 0.001), pair(1.1, 0.0), pair(0.9, -0.001)])

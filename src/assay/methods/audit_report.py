@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import torch
 
-from assay._reports import Report, bars
+from assay._reports import Report, bars, chart
 from assay.probes.intervals import Interval, mean_interval
 
 from .meta_tasks import mean
@@ -141,18 +141,32 @@ class AuditReport(Report):
         return rows
 
     def figure(self) -> Any:
-        """Margin gains by adaptation on the samples adapted to and on held-out ones, and accuracy on new tasks."""
-        ways = {"with split": self.with_split, "without": self.without_split}
-        gains = [
-            {"samples": samples, "gain": getattr(row, name), "training": way}
-            for way, row in ways.items()
-            for name, samples in (("support_gain", "adapted to"), ("held_out_gain", "held out"))
-        ]
-        accuracy = [
-            {"when": when, "accuracy": getattr(row, name), "training": way}
-            for way, row in ways.items()
-            for name, when in (("test_accuracy", "before adapting"), ("adapted_accuracy", "after"))
-        ]
-        left = bars(gains, "samples", "gain", "training", gain="gain in margin by adapting").properties(width=230)
-        right = bars(accuracy, "when", "accuracy", "training", accuracy="accuracy on new tasks").properties(width=230)
-        return left | right
+        """Margin gains by adaptation on the samples adapted to and on held-out ones, and accuracy on new tasks; with
+        three seeds or more, intervals over them."""
+        gains = {"support_gain": "adapted to", "held_out_gain": "held out"}
+        accuracy = {"test_accuracy": "before adapting", "adapted_accuracy": "after"}
+        return self._panel(gains, "gain in margin by adapting") | self._panel(accuracy, "accuracy on new tasks")
+
+    def _panel(self, names: Mapping[str, str], title: str) -> Any:
+        rows = []
+        for place, way in enumerate(("with split", "without")):
+            pooled = (self.with_split, self.without_split)[place]
+            for name, shown in names.items():
+                found = mean_interval(getattr(pair[place], name) for pair in self.by_seed)
+                row = {"what": shown, "mean": getattr(pooled, name), "training": way}
+                rows.append({**row, "low": found.low, "high": found.high})
+        drawn = bars(rows, "what", "mean", "training", mean=title)
+        if self.seeds > 2:
+            order = {"sort": list(names.values()), "title": None}
+            ends = (
+                chart(rows)
+                .mark_rule(strokeWidth=1.5)
+                .encode(
+                    y={"field": "what", "type": "nominal", **order},
+                    yOffset={"field": "training", "type": "nominal"},
+                    x={"field": "low", "type": "quantitative"},
+                    x2="high:Q",
+                )
+            )
+            drawn += ends
+        return drawn.properties(width=230)
