@@ -182,6 +182,7 @@ def test_tensors_and_the_global_generator_are_left_alone(name):
 
 # Element by element, inside somebody's training or over a stack of seeds, NaN stays NaN: it is told, and never scored.
 CARRIED = (
+    "alignments",
     "response ratio",
     "spectrum",
     "score spectrum",
