@@ -10,10 +10,9 @@ from assay.methods.contrastive_planning import (
     growth_factors,
     learnability_threshold,
     learnable,
-    loss_floor,
-    neuron_sets,
-    required_width,
 )
+from assay.methods.loss_floor import loss_floor
+from assay.methods.neuron_sets import neuron_sets, required_width
 
 descent = Descent(rate=0.02, decay=0.05, temperature=4.0, candidates=128)
 frequencies = torch.tensor([0.3, 0.1, 0.03, 0.01, 0.003])  # how often a feature is active in a sample

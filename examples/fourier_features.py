@@ -1,7 +1,9 @@
 """What does a network learn for a + b mod 11? Train with the group-norm penalty, then read its frequencies and margin.
 
-Run: python examples/fourier_features.py
+Run: python examples/fourier_features.py [FIGURE.svg]
 """
+
+import sys
 
 import torch
 from torch import nn
@@ -30,8 +32,12 @@ class Adder(nn.Module):
         return self.readout((self.first(pairs[:, 0]) + self.second(pairs[:, 1])).square())
 
 
+spectra = {}
+
+
 def describe(model: Adder, name: str) -> None:
-    shares = fourier_probe(model.first.weight, tokens=P).share
+    spectra[name] = fourier_probe(model.first.weight, tokens=P)
+    shares = spectra[name].share
     tables = torch.stack([model.first.weight, model.second.weight]).detach().double()
     found = margin_certificate(tables, model.readout.weight.detach().double().mT)
     logits = logit_fourier(model, P, 2)
@@ -53,3 +59,7 @@ for step in range(1, 1201):
     optimizer.step()
     if step in (150, 1200):
         describe(model, f"step {step}")
+if len(sys.argv) > 1:
+    titles = {"untrained": "untrained", "step 1200": "after 1,200 steps"}
+    left, right = (spectra[name].figure().properties(width=300, title=title) for name, title in titles.items())
+    (left | right).save(sys.argv[1])

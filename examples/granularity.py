@@ -34,6 +34,5 @@ test_data = (test.images.flatten(1), (test.labels >= 5).long())
 
 for hierarchy in hierarchies:
     print(granularity_report(hierarchy, inputs[used]))
-    found = method.run(model, inputs[used], hierarchy, validation=(inputs[kept], wanted[kept]), test=test_data, seed=0)
-    scores = {"transfer": found.fine, "retraining": found.retrain, "one pass": found.onepass}
-    print("  errors:", ", ".join(f"{name} {score.error:.3f}" for name, score in scores.items()), "\n")
+    found = method.run(model, inputs[used], hierarchy, validation=(inputs[kept], wanted[kept]), test=test_data, seeds=3)
+    print(found, "\n")

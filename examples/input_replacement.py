@@ -6,7 +6,7 @@ Run: python examples/input_replacement.py
 import torch
 
 from assay.data.images import load_images
-from assay.methods.input_replacement import InputReplacement, ReplacementData, area_under_curve
+from assay.methods import InputReplacement, ReplacementData, area_under_curve
 from assay.networks.quadratic import Quadratic
 
 torch.set_num_threads(1)  # networks this small are fastest on one core

@@ -13,13 +13,17 @@ import torch
 from torch import nn
 
 from assay.methods._checks import all_finite, check_fields, limits, number, one_of, whole
-from assay.methods.contrastive_planning import Descent, loss_floor, neuron_sets, pruning_horizon
+from assay.methods.contrastive_planning import Descent, pruning_horizon
 from assay.methods.erase_and_step import EraseAndStep
 from assay.methods.fomaml import Fomaml
-from assay.methods.forward_pruning import ForwardMagnitudePruner, pruned_infonce
+from assay.methods.forward_pruning import ForwardMagnitudePruner
 from assay.methods.group_norm import GroupPenalty
-from assay.methods.meta_tasks import InnerLoop, Task, split_task
+from assay.methods.inner_loop import InnerLoop
+from assay.methods.loss_floor import loss_floor
+from assay.methods.meta_tasks import Task, split_task
+from assay.methods.neuron_sets import neuron_sets
 from assay.methods.norm_tied_bias import norm_tied_bias
+from assay.methods.pruned_infonce import pruned_infonce
 from assay.methods.reptile import Reptile
 from assay.probes.gradient_consistency import GradientConsistency
 

@@ -14,14 +14,12 @@ from assay.methods.contrastive_planning import (
     growth_factors,
     learnability_threshold,
     learnable,
-    loss_floor,
-    neuron_sets,
     plan,
     pruning_horizon,
-    required_width,
-    set_thresholds,
     stage_one_steps,
 )
+from assay.methods.loss_floor import loss_floor
+from assay.methods.neuron_sets import neuron_sets, required_width, set_thresholds
 
 DESCENT = Descent(0.05, 0.01, 4.0, 512)
 
@@ -144,7 +142,7 @@ def test_the_loss_floor_is_what_perfect_features_cost():
 @given(rates=st.lists(st.floats(0.001, 1), min_size=1, max_size=7), negatives=st.sampled_from([1, 12, 127, 511]))
 @settings(max_examples=20, deadline=None)
 def test_the_loss_floor_of_many_rates_is_the_sum_over_all_supports(rates, negatives):
-    with patch("assay.methods.contrastive_planning.SUPPORTS", 0):
+    with patch("assay.methods.loss_floor.SUPPORTS", 0):
         found = loss_floor(rates, negatives)
     assert found == pytest.approx(loss_floor(rates, negatives), abs=1e-12)
 

@@ -10,7 +10,8 @@ from torch import nn
 from torch.nn import functional
 
 from assay.methods.fomaml import Fomaml, fomaml
-from assay.methods.meta_tasks import InnerLoop, Task, draw_tasks, split_task
+from assay.methods.inner_loop import InnerLoop
+from assay.methods.meta_tasks import Task, draw_tasks, split_task
 
 HALVES = (torch.arange(4), torch.arange(4, 8))
 

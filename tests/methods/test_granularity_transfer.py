@@ -53,6 +53,23 @@ def test_transfer_on_tensors_data_sets_and_loaders(readout):
     assert method.transfer(model, inputs, hierarchy, **given) == report.fine
 
 
+def test_seeds_give_the_gain_an_interval():
+    inputs, hierarchy, validation, test = problem()
+    given = {"validation": validation, "test": test}
+    report = QUICK.run(small_model(), inputs, hierarchy, seeds=3, **given)
+    alone = [QUICK.run(small_model(), inputs, hierarchy, seed=seed, **given) for seed in range(3)]
+    assert report.fine.accuracies == tuple(each.fine.accuracy for each in alone)
+    assert report.gain == pytest.approx(sum(each.gain for each in alone) / 3)
+    assert report.interval().count == 3
+    assert report.advice in ("fine labels help", "fine labels harm", "undecided")
+    assert report.advice in report.headline()
+    assert {"low", "high"} <= set(report.table()[0])
+    assert alone[0].advice == "undecided"
+    assert "one seed decides nothing" in alone[0].headline()
+    with pytest.raises(ValueError, match="give seed= for one"):
+        QUICK.run(small_model(), inputs, hierarchy, **given)
+
+
 def test_retraining_is_the_transfer_with_coarse_labels():
     inputs, hierarchy, validation, test = problem()
     coarse = LabelHierarchy("coarse", hierarchy.coarse, hierarchy.coarse)

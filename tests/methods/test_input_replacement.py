@@ -11,12 +11,12 @@ from assay.methods.input_replacement import (
     InputReplacement,
     ReplacementData,
     agreement,
-    area_under_curve,
     balance_regularizer,
     confidence_regularizer,
-    first_local_minimum,
     labels_of,
 )
+from assay.methods.replacement_report import area_under_curve
+from assay.methods.size_curve import first_local_minimum
 from assay.networks.quadratic import Quadratic
 from assay.networks.resnet import ResNet
 

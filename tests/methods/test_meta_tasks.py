@@ -5,7 +5,8 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from assay.methods.fomaml import Fomaml
-from assay.methods.meta_tasks import InnerLoop, Task, margins, split_task
+from assay.methods.inner_loop import InnerLoop
+from assay.methods.meta_tasks import Task, margins, split_task
 from assay.methods.reptile import Reptile
 
 

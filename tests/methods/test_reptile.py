@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from assay.methods import Reptile, Task, fomaml
-from assay.methods.meta_tasks import InnerLoop
+from assay.methods.inner_loop import InnerLoop
 
 
 def network():

@@ -89,3 +89,62 @@ def test_memorisation_needs_a_small_loss_a_clear_amplification_and_a_cost():
         dict(amplifications=noisy),
     ):
         assert not AuditReport(row, replace(worse, **change)).memorises
+
+
+def pair(gained, lost, loss=0.01):
+    """Rows of one seed: how much further the gains are apart without a split, and the accuracy that it costs."""
+    row = AuditRow("train-val", 0.01, 0.7, 0.5, 0.4, 0.9, 1.0, 0.9, (0.0, 0.2), (0.9, 0.9))
+    return row, replace(
+        row,
+        split="train-train",
+        meta_train_loss=loss,
+        adapted_accuracy=0.9 - lost,
+        amplifications=(gained, gained + 0.2),
+        adapted_accuracies=(0.9 - lost, 0.9 - lost),
+    )
+
+
+def test_several_seeds_decide_by_their_intervals():
+    clear = AuditReport.over([pair(1.0, 0.2), pair(1.1, 0.25), pair(0.9, 0.22)])
+    assert clear.advice == "memorises"
+    assert clear.with_split.adapted_accuracy == pytest.approx(0.9)
+    assert clear.without_split.amplification == pytest.approx(1.1)
+    assert clear.apart.estimate == pytest.approx(1.0)
+    assert clear.worse.estimate == pytest.approx((0.2 + 0.25 + 0.22) / 3)
+    assert clear.apart.count == clear.worse.count == 3
+    assert {"difference", "low", "high"} <= set(clear.table()[0])
+    assert "over 3 seeds" in clear.headline()
+    pytest.importorskip("altair")
+    assert "layer" in str(clear.figure().to_dict())
+    spread = AuditReport.over([pair(1.0, 0.2), pair(1.1, -0.1), pair(0.9, 0.02)])
+    assert spread.advice == "undecided"
+    harmless = AuditReport.over([pair(1.0, 0.001), pair(1.1, 0.0), pair(0.9, -0.001)])
+    assert harmless.advice == "does not"
+    unfitted = AuditReport.over([pair(1.0, 0.2, loss=0.5), pair(1.1, 0.25, loss=0.4), pair(0.9, 0.22, loss=0.6)])
+    assert unfitted.advice == "undecided"
+    assert AuditReport.over([pair(1.0, 0.2), pair(1.1, 0.25)]).advice == "undecided"  # two seeds have no interval
+
+
+def test_seeds_are_run_each_and_one_alone_is_as_before():
+    tasks = [
+        Task(torch.randn(8, 4, generator=torch.Generator().manual_seed(k)), torch.tensor([0, 1] * 4)) for k in range(4)
+    ]
+    audit = SplitAudit(Fomaml(0.1, 1, tasks_per_step=2), steps=2, test_tasks=3)
+
+    def run(**which):
+        return audit.run(
+            lambda: torch.nn.Linear(4, 2),
+            lambda model: torch.optim.SGD(model.parameters(), 0.1),
+            tasks,
+            tasks,
+            torch.nn.functional.cross_entropy,
+            **which,
+        )
+
+    one, several = run(seed=1), run(seeds=3)
+    assert several.by_seed[1] == one.by_seed[0]
+    assert several.by_seed == run(seeds=[0, 1, 2]).by_seed
+    assert one.with_split == one.by_seed[0][0]
+    for wrong in ({}, {"seed": 0, "seeds": 2}, {"seeds": 0}, {"seeds": [1, 1]}, {"seeds": "12"}):
+        with pytest.raises(ValueError, match="seed"):
+            run(**wrong)

@@ -134,3 +134,16 @@ def test_digits_are_pythons(p, k, data):
     digits = decode_inputs(torch.tensor(flat), p, k).tolist()
     assert all(0 <= digit < p for digit in digits)
     assert sum(digit * p**place for place, digit in enumerate(reversed(digits))) == flat
+
+
+def test_vectors_without_a_spectrum_are_counted_and_left_out_of_table_and_figure():
+    weights = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
+    weights[:, 1], weights[2, 3] = 0.0, torch.nan
+    found = fourier_probe(weights)
+    assert found.share.isnan().tolist() == [False, True, False, True]
+    assert "2 vectors" in found.headline()
+    assert "2 without power, or not finite, are left out" in found.headline()
+    assert sum(row["peaks"] for row in found.table()) == 2
+    pytest.importorskip("altair")
+    cells = found.figure().to_dict()["data"]["values"]
+    assert len(cells) == 2 * len(found.frequencies)

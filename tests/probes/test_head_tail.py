@@ -97,3 +97,18 @@ def test_features_that_are_not_finite_are_refused(place, what, value):
 def test_bad_input_is_refused(build, words):
     with pytest.raises(ValueError, match=words):
         build()
+
+
+def test_the_gap_has_an_interval_over_test_samples_and_says_when_it_decides_nothing():
+    counts = list(range(10, 0, -1))
+    few, many = torch.arange(10).repeat(4), torch.arange(10).repeat(400)
+    same = score_head_tail(few, few, counts)
+    assert same.interval().low < 0 < same.interval().high  # all right, and still only four samples of a class
+    assert same.advice == "undecided"
+    tilted = torch.where((many == 9) & (torch.arange(len(many)) % 20 < 10), 0, many)
+    found = score_head_tail(tilted, many, counts)
+    assert found.gap == pytest.approx(0.25)
+    assert found.interval().low < 0.25 < found.interval().high
+    assert found.advice == "the head is ahead"
+    assert score_head_tail(tilted, many, counts[::-1]).advice == "the tail is ahead"
+    assert {"low", "high"} <= set(found.table()[0])

@@ -162,7 +162,7 @@ def test_refusals():
         (lambda: call(budgets=(2,)), "each of budgets must lie in"),
         (lambda: call(budgets=(31,)), "each of budgets must lie in"),
         (lambda: call(budgets=()), "at least one number"),
-        (lambda: call(seeds=0), "one seed"),
+        (lambda: call(seeds=0), "seeds must be at least 1"),
         (lambda: call(data=train[0]), "train must be"),
         (lambda: call({"x": [nn.Identity()] * 3}), "3 versions for 2 seeds"),
         (lambda: call({"x": lambda x: x / 0}), "finite"),

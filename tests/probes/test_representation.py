@@ -96,6 +96,8 @@ def test_probe_reports_majority_and_balanced_accuracy() -> None:
     assert score.accuracy == pytest.approx(0.9)
     assert score.majority == pytest.approx(0.9)
     assert score.balanced_accuracy == pytest.approx(0.5)
+    assert score.tested == 100
+    assert score.interval().low < 0.9 < score.interval().high
 
 
 def test_snapshot_is_frozen_and_leaves_the_model_alone() -> None:

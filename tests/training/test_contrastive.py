@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from assay.methods.forward_pruning import pruned_infonce
+from assay.methods.pruned_infonce import pruned_infonce
 from assay.training import info_nce, logistic_contrast, nt_xent
 
 

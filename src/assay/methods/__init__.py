@@ -10,13 +10,10 @@ if TYPE_CHECKING:
         growth_factors,
         learnability_threshold,
         learnable,
-        loss_floor,
-        neuron_sets,
         pruning_horizon,
         stage_one_steps,
     )
     from .contrastive_planning import plan as contrastive_plan
-    from .contrastive_planning import required_width as contrastive_width
     from .contrastive_regularization import RegularizedLoss, adapter, contrastive_regularized_loss
     from .contrastive_update import ContrastiveUpdate
     from .erase_and_step import EraseAndStep
@@ -56,13 +53,16 @@ if TYPE_CHECKING:
         tree_level,
     )
     from .group_norm import GroupPenalty, l2_group_penalty
-    from .input_replacement import InputReplacement, ReplacementData, area_under_curve
+    from .input_replacement import InputReplacement, ReplacementData
     from .looped_transformer import LoopedLinearTransformer, error_bound, make_prompt, prompt_condition, required_loops
+    from .loss_floor import loss_floor
     from .low_rank_attention import LowRankAttention, attention_moments, truncated_queries
     from .meta_tasks import Task
     from .mixup import Mixup
     from .modular_margin import build_max_margin, expected_margin, margin_certificate, max_margin, required_width
     from .momentum_queue import MomentumQueue
+    from .neuron_sets import neuron_sets
+    from .neuron_sets import required_width as contrastive_width
     from .norm_tied_bias import norm_tied_bias
     from .nuclear_norm import NuclearNorm, nuclear_norm
     from .one_step import one_step
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .one_step_features import OneStepFeatures
     from .pruned_infonce import pruned_infonce
     from .rank_noise import rank_noise, token_covariance
+    from .replacement_report import area_under_curve
     from .reptile import Reptile
     from .split_audit import SplitAudit
     from .split_rates import predict_split_effect

@@ -78,6 +78,19 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
     return int(value)
 
 
+def seed_list(seeds: Any, seed: Any = None) -> tuple[int, ...]:
+    """Different integers. A number n of seeds stands for 0 to n − 1; ``seed`` is one alone, in place of ``seeds``."""
+    if (seeds is None) == (seed is None):
+        raise ValueError("give seed= for one, or seeds= for several: a number of them, or different integers")
+    if seeds is None:
+        return (whole("seed", seed, 0),)
+    several = isinstance(seeds, Iterable) and not isinstance(seeds, str)
+    found = tuple(whole("each of seeds", each, 0) for each in (seeds if several else range(whole("seeds", seeds, 1))))
+    if not found or len(set(found)) != len(found):
+        raise ValueError(f"seeds must be a number of them, or different integers, not {seeds!r}")
+    return found
+
+
 def one_of(name: str, value: Any, allowed: Iterable[Any], otherwise: str = "") -> None:
     """Refuse a word that is none of those that are allowed; ``otherwise`` is what may stand in place of a word."""
     words = list(allowed)

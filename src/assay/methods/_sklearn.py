@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
+
 try:
     from sklearn.base import (
         BaseEstimator,
@@ -22,10 +24,17 @@ except ModuleNotFoundError:
         _empty, ("BaseEstimator", "ClassifierMixin", "RegressorMixin", "TransformerMixin", "FeatureNames")
     )
 
+
+def as_array(values: Any) -> Any:
+    """What scikit-learn checks: tensors as arrays, wherever they are and whether or not they train; the rest as is."""
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+
+
 __all__ = [
     "BaseEstimator",
     "ClassNamePrefixFeaturesOutMixin",
     "ClassifierMixin",
     "RegressorMixin",
     "TransformerMixin",
+    "as_array",
 ]

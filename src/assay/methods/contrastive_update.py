@@ -24,7 +24,7 @@ from assay.probes.intervals import Interval
 from assay.probes.label_efficiency import Head, LabelEfficiency, label_efficiency
 from assay.training.seeds import stream
 
-from ._checks import check_fields, limits, whole
+from ._checks import check_fields, limits, seed_list, whole
 from ._data import batches_of, moved, rows_of, size_of, split_batch
 from ._features import Pool, features_in
 from ._models import device_of, output_of
@@ -169,7 +169,7 @@ class ContrastiveUpdate:
         show: bool | None = None,
     ) -> UpdateReport:
         """Update a copy for every seed, then read it and the original with a linear head at every number of labels."""
-        chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+        chosen = seed_list(seeds)
         updated = [
             self.apply(model, unlabelled, augment=augment, seed=seed) for seed in progress(chosen, "update: seed", show)
         ]

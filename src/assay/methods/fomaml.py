@@ -20,7 +20,8 @@ from assay._reports import RowReport, curves, lines
 
 from ._checks import check_fields, limits
 from ._progress import progress
-from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, finite, mean, split_task
+from .inner_loop import InnerLoop, Parameters
+from .meta_tasks import Loss, Task, TaskSampler, draw_tasks, finite, mean, split_task
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ the unmasked gradient then works on exactly those samples. You keep your encoder
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -23,67 +23,22 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from assay._reports import Report, bars
-
 from ._checks import number, one_of
+from ._data import checked, split_batch
 from ._features import features_in
 from ._models import no_recomputation, output_of
 from .pruned_infonce import PrunedLoss, pruned_infonce
+from .pruning_masks import Layers, MaskReport, chosen_layers, keep_largest
 from .trainer_callbacks import watch_lightning, watch_trainer
 
 Granularity = Literal["neuron", "weight"]
 Scope = Literal["layer", "global"]
 Mode = Literal["logit_masked", "straight_through", "self_competitor"]
 Refresh = Literal["step", "epoch"]
-Layers = str | Sequence[str] | Callable[[str, nn.Module], bool]
-PRUNABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 RECOMPUTES = (
     "the encoder uses gradient checkpointing, which would repeat the masked pass with unmasked weights when gradients "
     "are taken: switch it off, or use mode='logit_masked', whose masked pass has no gradient"
 )
-
-
-@dataclass(frozen=True, repr=False)
-class MaskReport(Report):
-    """What a mask hides: pruned and total counts (neurons or weights) per layer and overall."""
-
-    pruned: dict[str, int]
-    total: dict[str, int]
-
-    @property
-    def share(self) -> float:
-        return sum(self.pruned.values()) / sum(self.total.values())
-
-    def headline(self) -> str:
-        return f"the mask hides {sum(self.pruned.values())} of {sum(self.total.values())} ({self.share:.1%})"
-
-    def table(self) -> list[dict[str, Any]]:
-        """A row per layer."""
-        return [
-            {"layer": name, "pruned": count, "total": self.total[name], "share": count / self.total[name]}
-            for name, count in self.pruned.items()
-        ]
-
-    def figure(self) -> Any:
-        """The masked share of every layer."""
-        return bars(self.table(), "layer", "share", share="share that is masked")
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """A weight that can be masked: the module that holds it, its name and its bias's there, the axis that counts
-    neurons, and where their entries of the bias begin."""
-
-    module: nn.Module
-    weight_name: str = "weight"
-    bias_name: str = "bias"
-    axis: int = 0
-    first: int = 0
-
-    @property
-    def weight(self) -> Tensor:
-        found: Tensor = getattr(self.module, self.weight_name)
-        return found
 
 
 class ForwardMagnitudePruner:
@@ -128,7 +83,7 @@ class ForwardMagnitudePruner:
             one_of(name, value, known)
         self.encoder, self.alpha, self.granularity, self.scope = encoder, alpha, granularity, scope
         self.mode, self.start, self.refresh, self.separate_bn = mode, start, refresh, separate_bn
-        self.layers = _chosen(encoder, layers)
+        self.layers = chosen_layers(encoder, layers)
         self.steps = 0
         self.masks: dict[str, Tensor] = {}
         self._statistics: dict[str, Tensor] = {}
@@ -140,10 +95,10 @@ class ForwardMagnitudePruner:
         """Compute the mask from the present magnitudes: 1 keeps, 0 prunes."""
         sizes = {name: self._magnitudes(layer.weight, layer.axis) for name, layer in self.layers.items()}
         if self.scope == "global":
-            kept = _keep_largest(torch.cat([size.reshape(-1) for size in sizes.values()]), self.alpha)
+            kept = keep_largest(torch.cat([size.reshape(-1) for size in sizes.values()]), self.alpha)
             parts = torch.split(kept, [size.numel() for size in sizes.values()])
         else:
-            parts = tuple(_keep_largest(size.reshape(-1), self.alpha) for size in sizes.values())
+            parts = tuple(keep_largest(size.reshape(-1), self.alpha) for size in sizes.values())
         self.masks = {name: part.reshape(sizes[name].shape) for name, part in zip(sizes, parts, strict=True)}
         if empty := [name for name, mask in self.masks.items() if not bool(mask.any())]:
             warnings.warn(f"every {self.granularity} of {', '.join(empty)} is pruned: try scope='layer'", stacklevel=2)
@@ -254,14 +209,14 @@ class ForwardMagnitudePruner:
         if self.refresh == "step" and self.steps >= self.start:
             self.update_mask()
         options = dict(tau=tau, normalize=normalize, symmetric=symmetric, stop_gradient=stop_gradient)
-        found = self._embeddings(x, y, options)
+        found = self._embeddings(_view(x), _view(y), options)
         self.steps += 1
         return found
 
     def baseline(self, x: Any, y: Any, **options: Any) -> PrunedLoss:
         """The loss without any mask, with the same options and so with a gradient of the same length: what a comparison
         with training as usual is to be made against. It counts no step."""
-        f_x, f_y = self._embedded(x), self._embedded(y)
+        f_x, f_y = self._embedded(_view(x)), self._embedded(_view(y))
         return pruned_infonce(f_x, f_y, f_x, f_y, **options)
 
     def end_epoch(self) -> None:
@@ -295,6 +250,11 @@ class ForwardMagnitudePruner:
         return pruned_infonce(f_x, m_y, f_x, m_y, **options)
 
 
+def _view(inputs: Any) -> Any:
+    """A view as a tensor or a mapping of tensors, without labels; refused where it is not finite."""
+    return checked(split_batch(inputs)[0])
+
+
 @dataclass(frozen=True)
 class _Epochs:
     """What a trainer's callback tells the pruner: the end of each epoch. Steps are counted by ``loss``."""
@@ -309,71 +269,3 @@ class _Epochs:
 
     def report(self) -> MaskReport:
         return self.pruner.report()
-
-
-def _prunable(encoder: nn.Module) -> dict[str, Matrix]:
-    """Every weight that a linear or convolution layer computes with, by name, in the encoder's order: the layer's name,
-    or the parameter's where a module holds several (``attention.in_proj_weight``)."""
-    found: dict[str, Matrix] = {}
-    for name, module in encoder.named_modules():
-        if isinstance(module, PRUNABLE):
-            found[name] = Matrix(module)
-        elif type(module).__name__ == "Conv1D" and getattr(module._parameters.get("weight"), "ndim", 0) == 2:
-            found[name] = Matrix(module, axis=1)  # GPT-2's linear layer, whose weight is stored (inputs, neurons)
-        elif isinstance(module, nn.MultiheadAttention):
-            parts = {"in_proj_weight": 0}
-            if module.in_proj_weight is None:  # keys or values have a size of their own
-                parts = {f"{part}_proj_weight": k * module.embed_dim for k, part in enumerate("qkv")}
-            for part, first in parts.items():
-                found[f"{name}.{part}" if name else part] = Matrix(module, part, "in_proj_bias", first=first)
-    return found
-
-
-def _chosen(encoder: nn.Module, layers: Layers | None) -> dict[str, Matrix]:
-    """The layers to prune, by name, in the encoder's order."""
-    prunable = _prunable(encoder)
-    layers = [layers] if isinstance(layers, str) else layers
-    if layers is None:
-        chosen = {name: layer for name, layer in prunable.items() if layer.weight.requires_grad}
-    elif callable(layers):
-        chosen = {name: layer for name, layer in prunable.items() if layers(name, layer.module)}
-    else:
-        if unknown := [name for name in layers if name not in prunable]:
-            raise ValueError(f"no linear or convolution layer is called {unknown[0]!r}, only {', '.join(prunable)}")
-        chosen = {name: layer for name, layer in prunable.items() if name in layers}
-    if not chosen:
-        raise ValueError("there is no linear or convolution layer to prune that trains: name in layers what to mask")
-    if parametrised := [name for name, layer in chosen.items() if layer.weight_name not in layer.module._parameters]:
-        raise ValueError(f"the weight of {parametrised[0]!r} is computed by a parametrisation and cannot be masked")
-    if layers is None:
-        _tell_of_others(encoder, chosen)
-    return chosen
-
-
-def _tell_of_others(encoder: nn.Module, chosen: Mapping[str, Matrix]) -> None:
-    """Whoever leaves the choice to us expects every matrix to be masked; recurrent layers and a model's own parameters
-    are not. Embeddings, norms and tokens (a leading axis of one) are never meant."""
-    known = {id(layer.weight) for layer in chosen.values()}
-    for module in encoder.modules():
-        if any(word in type(module).__name__.lower() for word in ("norm", "embed")):
-            known |= {id(parameter) for parameter in module._parameters.values()}
-    others = {name: p for name, p in encoder.named_parameters() if p.requires_grad and id(p) not in known}
-    left = {name: p.numel() for name, p in others.items() if p.ndim > 1 and len(p) > 1}
-    if left:
-        names = ", ".join([*left][:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
-        share = sum(left.values()) / sum(parameter.numel() for parameter in encoder.parameters())
-        warnings.warn(
-            f"in no linear or convolution layer, so never masked: {names} ({share:.1%} of the parameters); "
-            "name in layers what to mask, and this is not said",
-            stacklevel=4,
-        )
-
-
-def _keep_largest(magnitudes: Tensor, alpha: float) -> Tensor:
-    """All but the round(α n) smallest; among equals the lower index is pruned first."""
-    count = round(alpha * len(magnitudes))
-    if count and count == len(magnitudes):
-        raise ValueError(f"alpha = {alpha} prunes all {count} of them: nothing would be left")
-    keep = torch.ones_like(magnitudes, dtype=torch.bool)
-    keep[magnitudes.argsort(stable=True)[:count]] = False
-    return keep

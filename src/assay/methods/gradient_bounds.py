@@ -16,6 +16,7 @@ from torch import Tensor
 
 from assay._reports import Report, altair, chart
 
+from ._arrays import of_tensors
 from ._checks import all_finite, check_fields, limits, number, whole
 
 WARNING = "a law of scaling with every hidden constant set to 1, no setting for a run"
@@ -71,6 +72,7 @@ class AssumptionReport(Report):
         return bars.properties(width=380)
 
 
+@of_tensors
 def data_assumptions(inputs: Tensor, labels: Tensor, *, quantile: float = 0.999) -> AssumptionReport:
     """What the main theorem wants of inputs (n, dim) and labels (n,) of ±1: labels within ±1, classes of equal weight,
     and inputs of bounded norm (a high quantile stands for the bound, which Gaussian inputs lack). Where E[yx] is 0,

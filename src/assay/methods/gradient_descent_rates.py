@@ -15,6 +15,7 @@ from torch import Tensor
 
 from assay._reports import Report, curves
 
+from ._arrays import of_tensors
 from ._checks import all_finite, number, one_of, whole
 
 Number = TypeVar("Number", float, Tensor)
@@ -64,6 +65,7 @@ class PromptCondition(Report):
         return curves(rows, "loops", "bound", "steps", bound="largest error")
 
 
+@of_tensors
 def prompt_condition(inputs: Tensor) -> PromptCondition:
     """The conditioning of the examples ``inputs`` (..., n, dim); it says how many loops a prompt needs.
 

@@ -14,14 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from assay._reports import Report, curves
-from assay.methods._checks import all_finite, check_fields, limits
+from assay.methods._checks import check_fields, limits
 from assay.methods._data import as_classes, checked, joined, rows_of, size_of, split_batch
 from assay.methods._models import answer, evaluating
 from assay.methods._precision import uncached_casts
 from assay.methods._training import own_training
-from assay.probes.intervals import Interval, mean_interval
 from assay.training.seeds import stream
+
+from .replacement_report import ReplacementReport, StudentCurves
+from .size_curve import SizeCurve, first_local_minimum
 
 Make = Callable[[int], nn.Module]
 
@@ -41,40 +42,6 @@ def confidence_regularizer(probabilities: Tensor) -> Tensor:
 def _safe_log(probabilities: Tensor) -> Tensor:
     """Finite at zero, and so is its gradient."""
     return probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log()
-
-
-@dataclass(frozen=True)
-class FirstMinimum:
-    """Where the classical U has its bottom; ``size`` is None when it has none inside, and ``reason`` says why."""
-
-    size: int | None
-    reason: str
-
-
-def first_local_minimum(
-    sizes: Sequence[int], losses: Sequence[float] | Tensor, *, tolerance: float = 0.0
-) -> FirstMinimum:
-    """The first interior local minimum of test loss over size, the second descent ignored. ``losses`` is (sizes,) or
-    (sizes, seeds), then averaged over seeds. A rise counts once it exceeds ``tolerance`` above the lowest so far."""
-    values = torch.as_tensor(losses, dtype=torch.float64)
-    values = values.mean(dim=1) if values.dim() == 2 else values
-    if len(sizes) < 3 or len(values) != len(sizes) or list(sizes) != sorted(set(sizes)):
-        raise ValueError("a U-curve needs at least 3 sizes that grow strictly, with one loss or row of losses for each")
-    all_finite("the losses of a U-curve", values)
-    best = 0
-    for i in range(1, len(sizes)):
-        if values[i] < values[best]:
-            best = i
-        elif values[i] > values[best] + tolerance:
-            if best == 0:
-                return FirstMinimum(None, f"no interior minimum: the loss rises from the smallest size, {sizes[0]}, on")
-            return FirstMinimum(sizes[best], f"the loss falls up to size {sizes[best]} and rises at {sizes[i]}")
-    return FirstMinimum(None, f"no interior minimum: the loss does not rise up to the largest size, {sizes[-1]}")
-
-
-def area_under_curve(steps: Tensor, accuracy: Tensor) -> Tensor:
-    """Mean height of accuracy (points, ...) over steps (points,), by the trapezoid rule: shape (...)."""
-    return torch.trapezoid(accuracy, steps.to(accuracy), dim=0) / (steps[-1] - steps[0])
 
 
 @dataclass(frozen=True)
@@ -110,102 +77,6 @@ def _shape(inputs: Any) -> Any:
 def _device(inputs: Any) -> torch.device:
     found: Tensor = next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs
     return found.device
-
-
-@dataclass(frozen=True, repr=False)
-class SizeCurve(Report):
-    """Test loss (sizes, seeds) and the first local minimum of its mean."""
-
-    sizes: tuple[int, ...]
-    losses: Tensor
-    minimum: FirstMinimum
-
-    def headline(self) -> str:
-        return f"teacher size {self.minimum.size}: {self.minimum.reason}"
-
-    def table(self) -> list[dict[str, Any]]:
-        """A row per size, over the seeds."""
-        found = [mean_interval(row.tolist()) for row in self.losses]
-        return [
-            {"size": size, "loss": at.estimate, "low": at.low, "high": at.high}
-            for size, at in zip(self.sizes, found, strict=True)
-        ]
-
-    def figure(self) -> Any:
-        """The U-curve of the mean test loss."""
-        return curves(self.table(), "size", "loss", loss="test loss")
-
-
-@dataclass(frozen=True)
-class StudentCurves:
-    """A student's agreement with its teacher on test inputs, (points, seeds), by the number of steps (points,)."""
-
-    fraction: float
-    steps: Tensor
-    original: Tensor
-    injected: Tensor
-
-    @property
-    def mixture(self) -> Tensor:
-        return (1 - self.fraction) * self.original + self.fraction * self.injected
-
-
-@dataclass(frozen=True, repr=False)
-class ReplacementReport(Report):
-    """``curves[0]`` learned from original inputs alone. ``label_shares`` (seeds, classes): how the teachers label the
-    injected inputs; a class without a share means that the balance regulariser was too weak."""
-
-    curves: tuple[StudentCurves, ...]
-    teacher_accuracy: Tensor
-    label_shares: Tensor
-
-    def lag(self, curve: StudentCurves) -> Interval:
-        """How far the injected inputs lie behind the original ones, in mean agreement over the steps, with its interval
-        over the seeds."""
-        behind = (area_under_curve(curve.steps, part) for part in (curve.original, curve.injected))
-        return mean_interval((next(behind) - next(behind)).tolist())
-
-    @property
-    def advice(self) -> str:
-        """``structure matters`` where the injected inputs of every mixture lag behind, ``it does not`` where none does,
-        else ``undecided``."""
-        signs = {self.lag(curve).sign for curve in self.curves if curve.fraction}
-        return {1: "structure matters", -1: "it does not"}.get(signs.pop() if len(signs) == 1 else 0, "undecided")
-
-    def headline(self) -> str:
-        seeds = len(self.teacher_accuracy)
-        return f"teachers reach {float(self.teacher_accuracy.mean()):.3f} over {seeds} seeds: {self.advice}"
-
-    def table(self) -> list[dict[str, Any]]:
-        """A row per mixture: mean agreement over the steps on either part, and the lag of the injected one."""
-        rows = []
-        for curve in self.curves:
-            means = [float(area_under_curve(curve.steps, part).mean()) for part in (curve.original, curve.injected)]
-            lag = self.lag(curve)
-            rows.append(
-                {
-                    "fraction": curve.fraction,
-                    "original": means[0],
-                    "injected": means[1],
-                    "lag": lag.estimate,
-                    "low": lag.low,
-                    "high": lag.high,
-                }
-            )
-        return rows
-
-    def figure(self) -> Any:
-        """Agreement with the teacher over the steps, one panel for each mixture."""
-        rows = [
-            {"step": step, "agreement": value, "inputs": name, "injected share": f"{curve.fraction:.0%} injected"}
-            for curve in self.curves
-            for name, part in (("original", curve.original), ("injected", curve.injected))
-            for step, value in zip(curve.steps.tolist(), part.mean(1).tolist(), strict=True)
-        ]
-        drawn = curves(rows, "step", "agreement", "inputs", agreement="agreement with the teacher")
-        return drawn.properties(width=240, height=200).facet(
-            {"field": "injected share", "type": "nominal", "title": None}
-        )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ._arrays import of_tensors
 from ._checks import all_finite, one_of, whole
+from ._precision import full_precision
 from .gradient_descent_rates import (
     PromptCondition,
     error_bound,
@@ -38,6 +40,7 @@ __all__ = [
 MASKS = ("query_reads_examples", "query_reads_all", "causal")
 
 
+@of_tensors
 def make_prompt(inputs: Tensor, targets: Tensor, alpha: float = 1.0, start: Tensor | None = None) -> Tensor:
     """The prompt (..., n+1, dim+1) of examples (..., n, dim), targets (..., n) and a query.
 
@@ -135,11 +138,13 @@ class LoopedLinearTransformer(nn.Module):
         """The output (..., dim) for prompts (..., n+1, dim+1); αθ⁽ᵀ⁾ under the construction."""
         return -self.query_rows(prompt)[-1][..., : self.dim]
 
+    @of_tensors
     def solve(self, inputs: Tensor, targets: Tensor, *, alpha: float = 1.0, start: Tensor | None = None) -> Tensor:
         """θ⁽ᵀ⁾ (..., dim) for examples (..., n, dim) and targets (..., n): an approximate least-squares solution."""
         output: Tensor = self(make_prompt(inputs, targets, alpha, start))
         return output / alpha
 
+    @full_precision()
     def query_rows(self, prompt: Tensor) -> Tensor:
         """The query row before the first and after every loop: (loops+1, ..., dim+1)."""
         if not self.fast:
@@ -152,6 +157,7 @@ class LoopedLinearTransformer(nn.Module):
             rows.append(row)
         return torch.stack(rows)
 
+    @full_precision()
     def prompts(self, prompt: Tensor) -> Tensor:
         """The whole prompt before the first and after every loop, by dense attention: (loops+1, ..., n+1, dim+1)."""
         states = [prompt]
@@ -159,10 +165,12 @@ class LoopedLinearTransformer(nn.Module):
             states.append(states[-1] - size[..., None, None] * self.attention(states[-1]))
         return torch.stack(states)
 
+    @full_precision()
     def attention(self, prompt: Tensor) -> Tensor:
         """One dense pass of the layer, without the residual connection: (..., n+1, dim+1)."""
         return linear_attention(prompt, self.query_key.to(prompt), self.value_output.to(prompt), self._mask(prompt))
 
+    @full_precision()
     def sizes(self, prompt: Tensor) -> Tensor:
         """The step sizes used on these prompts: (loops,) or (loops, ...)."""
         if prompt.ndim < 2 or prompt.shape[-1] != self.dim + 1 or prompt.shape[-2] < 2:

@@ -16,11 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from assay._reports import Report, altair
-from assay.methods._checks import check_fields, limits, whole
+from assay.methods._checks import all_finite, check_fields, limits, whole
 from assay.methods._models import evaluating
 from assay.methods.gemfilter.adapter.decoder import attentions_of, decoder_of
 from assay.methods.rank_noise import spectrum
 from assay.networks.pretrained import text_config
+
+from ._arrays import of_tensors
 
 _HALVES = ("LlamaAttention", "MistralAttention", "Qwen2Attention")  # rotate entry i with entry i + width / 2
 
@@ -107,6 +109,7 @@ class LowRankAttention:
         return torch.cat([weight for weight, _ in parts]), torch.tensor([kept for _, kept in parts])
 
 
+@of_tensors
 def truncated_queries(
     query: Tensor, key: Tensor, moment: Tensor, rank: int, pretraining: float | None = None, rotary: bool = False
 ) -> tuple[Tensor, float]:
@@ -118,6 +121,8 @@ def truncated_queries(
         raise ValueError(
             "queries and keys (width, dim) and a moment (dim, dim) are needed, not {}, {}, {}".format(*shapes)
         )
+    all_finite("queries and keys", query, key)
+    query, key = query.detach(), key.detach().to(query)
     values, basis = spectrum(moment)
     assert basis is not None
     values, basis = values.to(query.device), basis.to(query.device)

@@ -18,6 +18,7 @@ from torch import Tensor
 from assay._reports import Report, bars
 from assay.probes.fourier import decode_inputs
 
+from ._arrays import of_tensors
 from ._checks import one_of, whole
 
 Construction = Literal["polarisation", "thirds"]
@@ -120,6 +121,7 @@ def neuron_norms(U: Tensor, W: Tensor) -> Tensor:
     return squares.sqrt()
 
 
+@of_tensors
 def expected_margin(U: Tensor, W: Tensor) -> Tensor:
     """J(θ), the mean over all inputs of f[y] minus the mean wrong logit, without enumerating them: (...).
 
@@ -196,6 +198,7 @@ class MarginCertificate(Report):
         return bars(rows, "network", "ratio", "what", ratio="share of the largest margin")
 
 
+@of_tensors
 def margin_certificate(
     U: Tensor,
     W: Tensor,

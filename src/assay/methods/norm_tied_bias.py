@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
-from ._checks import number
+from ._checks import all_finite, number
 
 
 @contextmanager
@@ -42,7 +42,9 @@ def norm_tied_bias(optimizer: torch.optim.Optimizer, layers: Iterable[nn.Module]
     @torch.no_grad()
     def lower(*_: Any) -> None:
         for (weight, bias), old in zip(chosen, before, strict=True):
-            bias.sub_(rate * torch.linalg.vector_norm((weight.detach() - old).flatten(1), dim=1))
+            moved = torch.linalg.vector_norm((weight.detach() - old).flatten(1), dim=1)
+            all_finite("the movements of a layer's units", moved)
+            bias.sub_(rate * moved)
 
     hooks = [optimizer.register_step_pre_hook(remember), optimizer.register_step_post_hook(lower)]
     try:

@@ -13,6 +13,7 @@ import torch
 import torch.distributed
 from torch import Tensor, nn
 
+from ._arrays import of_tensors
 from ._attached import AttachedPenalty
 from ._checks import all_finite, check_fields, limits, one_of, whole
 from ._features import Side, as_matrix
@@ -77,6 +78,7 @@ class NuclearNorm:
         return AttachedPenalty(self, model, layer, at, to_output)
 
 
+@of_tensors
 def nuclear_norm(
     features: Tensor,
     normalize: Normalize = "rows",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ._arrays import of_tensors
 from ._checks import all_finite, number, one_of, whole
 from ._precision import full_precision
 
@@ -105,6 +106,7 @@ def first_step(
     return FirstStep(torch.cat([half, -half]), signs, centre, rows[:_CHUNK])
 
 
+@of_tensors
 def one_step(
     inputs: Tensor,
     residuals: Tensor,

@@ -8,34 +8,14 @@ import numpy as np
 from torch import Tensor
 
 from ._sklearn import ClassifierMixin, RegressorMixin
-from .one_step_features import OneStepFeatures
+from .one_step_features import OneStepEstimator
 
 
-class OneStepClassifier(ClassifierMixin, OneStepFeatures):  # type: ignore[misc]
-    """One-step features and a softmax head on them; ``transform`` gives the features."""
+class OneStepClassifier(ClassifierMixin, OneStepEstimator):  # type: ignore[misc]
+    """One-step features and a softmax head on them; ``transform`` gives the features. The options are those of
+    ``OneStepFeatures``."""
 
     _head_kind = "softmax"
-
-    def __init__(
-        self,
-        width: int = 512,
-        bias_scale: float = 1.0,
-        *,
-        biases: str = "keep",
-        switch: float | str = "auto",
-        penalty: float | str = "auto",
-        held_out: float = 0.2,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            width,
-            bias_scale,
-            biases=biases,
-            switch=switch,
-            penalty=penalty,
-            held_out=held_out,
-            random_state=random_state,
-        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds: (n,) for two classes, scores (n, classes) for more."""
@@ -57,32 +37,12 @@ class OneStepClassifier(ClassifierMixin, OneStepFeatures):  # type: ignore[misc]
         return self.head_.scores(self.layer_(inputs))
 
 
-class OneStepRegressor(RegressorMixin, OneStepFeatures):  # type: ignore[misc]
-    """One-step features of what a linear model leaves over, with a ridge head; biases are redrawn after the step."""
+class OneStepRegressor(RegressorMixin, OneStepEstimator):  # type: ignore[misc]
+    """One-step features of what a linear model leaves over, with a ridge head; biases are redrawn after the step. The
+    options are those of ``OneStepFeatures``."""
 
     _head_kind = "ridge"
-
-    def __init__(
-        self,
-        width: int = 512,
-        bias_scale: float = 1.0,
-        *,
-        biases: str = "redraw",
-        switch: float | str = "auto",
-        penalty: float | str = "auto",
-        held_out: float = 0.2,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            width,
-            bias_scale,
-            "squared",
-            biases=biases,
-            switch=switch,
-            penalty=penalty,
-            held_out=held_out,
-            random_state=random_state,
-        )
+    loss = "squared"
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,)."""

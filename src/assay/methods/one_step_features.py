@@ -6,7 +6,7 @@ This module can be imported without scikit-learn; fitting needs it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from assay.probes.heads import LinearHead, Ridge, fit_head
 from assay.training.seeds import stream
 
 from ._checks import number, one_of
-from ._sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from ._sklearn import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, as_array
 from .one_step import FirstStep, OneStepLayer, first_step
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -42,24 +42,19 @@ class _Problem:
         return one_hot(self.labels, self.classes).double() if self.classes else self.labels.unsqueeze(1)
 
 
-class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Supervised features after one gradient step of a two-layer ReLU network: a scikit-learn transformer.
-
-    ``width`` is the number of features, a multiple of four. The larger ``bias_scale``, the fewer inputs a neuron sees
-    in the step. ``switch`` is where neurons switch after it (the median, in units of the inputs' spread along them),
-    and ``penalty`` that of the head; both are chosen on held-out data when "auto". ``biases`` are kept or redrawn after
-    the step. ``loss`` says what y is: classes ("logistic") or numbers ("squared"), whose linear part is taken off.
-    """
+class OneStepEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the transformer, the classifier and the regressor share: the step, its choices, and a head where one is
+    wanted. ``loss`` says what y is, and ``biases="auto"`` keeps them for classes and redraws them for numbers."""
 
     _head_kind: Literal["none", "softmax", "ridge"] = "none"
+    loss: str = "logistic"
 
     def __init__(
         self,
         width: int = 512,
         bias_scale: float = 1.0,
-        loss: str = "logistic",
         *,
-        biases: str = "keep",
+        biases: str = "auto",
         switch: float | str = "auto",
         penalty: float | str = "auto",
         held_out: float = 0.2,
@@ -67,7 +62,6 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     ) -> None:
         self.width = width
         self.bias_scale = bias_scale
-        self.loss = loss
         self.biases = biases
         self.switch = switch
         self.penalty = penalty
@@ -79,7 +73,7 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> OneStepFeatures:
+    def fit(self, X: Any, y: Any) -> Self:
         """Choose switch and penalty on held-out data where they are to be chosen, then take the step on all of it."""
         problem = self._problem(X, y)
         seed = int(self._random_state().randint(2**31 - 1))
@@ -114,13 +108,13 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             from sklearn.utils.validation import validate_data
 
         one_of("loss", self.loss, ("logistic", "squared"))
-        one_of("biases", self.biases, ("keep", "redraw"))
+        one_of("biases", self.biases, ("auto", "keep", "redraw"))
         number("held_out", self.held_out, above=0, below=1)
         for name, value in (("switch", self.switch), ("penalty", self.penalty)):
             if value != "auto":
                 number(name, value, above=0)
         numbers = self.loss == "squared"
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=numbers)
+        X, y = validate_data(self, as_array(X), as_array(y), dtype=np.float64, ensure_min_samples=2, y_numeric=numbers)
         inputs = torch.from_numpy(np.array(X))
         if numbers:
             return _Problem(inputs, torch.from_numpy(np.array(y, dtype=np.float64)), 0)
@@ -135,7 +129,7 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             from sklearn.utils.validation import check_is_fitted, validate_data
 
         check_is_fitted(self)
-        return torch.from_numpy(np.array(validate_data(self, X, dtype=np.float64, reset=False)))
+        return torch.from_numpy(np.array(validate_data(self, as_array(X), dtype=np.float64, reset=False)))
 
     def _random_state(self) -> Any:
         from sklearn.utils import check_random_state
@@ -198,13 +192,41 @@ class OneStepFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return first_step(problem.inputs, residuals, generator=generator, width=self.width, bias_scale=self.bias_scale)
 
     def _layer(self, step: FirstStep, switch: float, generator: torch.Generator) -> OneStepLayer:
-        return step.layer(switch, redraw=generator if self.biases == "redraw" else None)
+        redrawn = self.biases == "redraw" or (self.biases == "auto" and self.loss == "squared")
+        return step.layer(switch, redraw=generator if redrawn else None)
 
     def _head(self, problem: _Problem, layer: OneStepLayer, linear: LinearHead | None, penalty: float) -> LinearHead:
         features = layer(problem.inputs)
         if problem.classes:
             return _softmax(features, problem, penalty)
         return Ridge(features, _rest(problem, linear)).head(penalty)
+
+
+class OneStepFeatures(OneStepEstimator):
+    """Supervised features after one gradient step of a two-layer ReLU network: a scikit-learn transformer.
+
+    ``width`` is the number of features, a multiple of four. The larger ``bias_scale``, the fewer inputs a neuron sees
+    in the step. ``switch`` is where neurons switch after it (the median, in units of the inputs' spread along them),
+    and ``penalty`` that of the head; both are chosen on held-out data when "auto". ``biases`` are kept or redrawn after
+    the step; "auto" keeps them for classes. ``loss`` says what y is: classes ("logistic") or numbers ("squared"), whose
+    linear part is taken off.
+    """
+
+    def __init__(
+        self,
+        width: int = 512,
+        bias_scale: float = 1.0,
+        loss: str = "logistic",
+        *,
+        biases: str = "auto",
+        switch: float | str = "auto",
+        penalty: float | str = "auto",
+        held_out: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(width, bias_scale, biases=biases, switch=switch, penalty=penalty, held_out=held_out)
+        self.random_state = random_state
+        self.loss = loss
 
 
 def _softmax(features: Tensor, problem: _Problem, penalty: float, start: LinearHead | None = None) -> LinearHead:

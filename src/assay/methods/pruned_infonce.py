@@ -9,6 +9,7 @@ from torch import Tensor
 
 from assay.training.contrastive import in_full_precision
 
+from ._arrays import of_tensors
 from ._checks import number
 
 
@@ -21,6 +22,7 @@ class PrunedLoss:
     loss: Tensor
 
 
+@of_tensors
 def pruned_infonce(
     f_full_x: Tensor,
     f_full_y: Tensor,

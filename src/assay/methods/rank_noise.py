@@ -17,6 +17,8 @@ from torch import Tensor
 from assay._reports import Report, altair
 from assay.methods._checks import all_finite, number, whole
 
+from ._arrays import of_tensors
+
 _PARTS = {"bias": "uncovered signal", "sampling": "sampled inputs", "label_noise": "label noise"}
 
 
@@ -95,6 +97,7 @@ class RankNoise(Report):
         return stack + best
 
 
+@of_tensors
 def rank_noise(
     covariance: Tensor, *, pretraining: float, examples: int, noise: float, weights: Tensor | None = None
 ) -> RankNoise:
@@ -138,6 +141,7 @@ def rank_noise(
     )
 
 
+@of_tensors
 def token_covariance(features: Tensor, *, centred: bool = True) -> Tensor:
     """The covariance (d, d) in float64 of features (..., d), such as a layer's hidden states; all axes but the last are
     samples. ``centred=False`` is the second moment, which is what the model of zero mean has."""

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from ._checks import check_fields, limits
-from .meta_tasks import InnerLoop, Loss, Task, TaskSampler, draw_tasks, finite, mean
+from .inner_loop import InnerLoop
+from .meta_tasks import Loss, Task, TaskSampler, draw_tasks, finite, mean
 
 
 @dataclass(frozen=True)

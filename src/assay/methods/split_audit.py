@@ -7,123 +7,23 @@ samples that were adapted to, minus the gain on held-out samples of the same tas
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import nn
 
-from assay._reports import Report, bars
-from assay.probes.intervals import Interval, mean_interval
-
-from ._checks import check_fields, limits
+from ._checks import check_fields, limits, seed_list
 from ._progress import progress
+from .audit_report import AuditReport, AuditRow
 from .fomaml import Fomaml
-from .meta_tasks import InnerLoop, Loss, Parameters, Task, TaskSampler, draw_tasks, margins, mean, split_task
+from .inner_loop import InnerLoop, Parameters
+from .meta_tasks import Loss, Task, TaskSampler, draw_tasks, margins, mean, split_task
 
-MEASURED = (
-    "meta_train_loss",
-    "test_loss",
-    "test_accuracy",
-    "adapted_loss",
-    "adapted_accuracy",
-    "support_gain",
-    "held_out_gain",
-    "amplification",
-)
 MakeModel = Callable[[], nn.Module]
 MakeOptimizer = Callable[[nn.Module], torch.optim.Optimizer]
-
-
-@dataclass(frozen=True)
-class AuditRow:
-    """One way of training, measured on new tasks. ``support_gain`` and ``held_out_gain`` are mean margin gains from the
-    inner steps; ``amplifications`` are their differences, task by task, and ``amplification`` is the mean of these."""
-
-    split: str
-    meta_train_loss: float
-    test_loss: float
-    test_accuracy: float
-    adapted_loss: float
-    adapted_accuracy: float
-    support_gain: float
-    held_out_gain: float
-    amplifications: tuple[float, ...]
-
-    @property
-    def amplification(self) -> float:
-        return mean(self.amplifications)
-
-
-@dataclass(frozen=True, repr=False)
-class AuditReport(Report):
-    """``near_zero`` is the meta-training loss below which a method counts as fitted, ``tie`` the difference in accuracy
-    that is none."""
-
-    with_split: AuditRow
-    without_split: AuditRow
-    near_zero: float = 0.1
-    tie: float = 0.02
-
-    @property
-    def apart(self) -> Interval:
-        """By how much more the inner steps gain on what they adapted to without a split, with its interval over the new
-        tasks, which are the same for both."""
-        pairs = zip(self.without_split.amplifications, self.with_split.amplifications, strict=True)
-        return mean_interval(theirs - ours for theirs, ours in pairs)
-
-    @property
-    def memorises(self) -> bool:
-        """Without a split the training loss is near zero, the inner steps gain more on what they adapted to than with
-        one (by two standard errors over the tasks, which are the same), and new tasks are served worse."""
-        ours, theirs = self.with_split, self.without_split
-        apart = torch.tensor(theirs.amplifications) - torch.tensor(ours.amplifications)
-        return (
-            theirs.meta_train_loss < self.near_zero
-            and float(apart.mean()) > 2 * float(apart.std()) / len(apart) ** 0.5
-            and ours.adapted_accuracy - theirs.adapted_accuracy > self.tie
-        )
-
-    @property
-    def advice(self) -> str:
-        """``memorises``; ``does not`` where new tasks are served no worse without a split; ``undecided`` where they
-        are, but the loss is not near zero yet or the tasks do not tell the gains apart."""
-        if self.memorises:
-            return "memorises"
-        worse = self.with_split.adapted_accuracy - self.without_split.adapted_accuracy > self.tie
-        return "undecided" if worse else "does not"
-
-    def headline(self) -> str:
-        return f"without a split the inner loop {self.advice}; amplification apart by {self.apart}"
-
-    def table(self) -> list[dict[str, Any]]:
-        """A row per quantity, with a split and without."""
-        return [
-            {
-                "what": name.replace("_", " "),
-                "with split": getattr(self.with_split, name),
-                "without": getattr(self.without_split, name),
-            }
-            for name in MEASURED
-        ]
-
-    def figure(self) -> Any:
-        """Margin gains by adaptation on the samples adapted to and on held-out ones, and accuracy on new tasks."""
-        ways = {"with split": self.with_split, "without": self.without_split}
-        gains = [
-            {"samples": samples, "gain": getattr(row, name), "training": way}
-            for way, row in ways.items()
-            for name, samples in (("support_gain", "adapted to"), ("held_out_gain", "held out"))
-        ]
-        accuracy = [
-            {"when": when, "accuracy": getattr(row, name), "training": way}
-            for way, row in ways.items()
-            for name, when in (("test_accuracy", "before adapting"), ("adapted_accuracy", "after"))
-        ]
-        left = bars(gains, "samples", "gain", "training", gain="gain in margin by adapting").properties(width=230)
-        right = bars(accuracy, "when", "accuracy", "training", accuracy="accuracy on new tasks").properties(width=230)
-        return left | right
 
 
 @dataclass(frozen=True)
@@ -146,12 +46,29 @@ class SplitAudit:
         testing: TaskSampler | Sequence[Task],
         loss_fn: Loss,
         *,
-        seed: int,
+        seed: int | None = None,
+        seeds: int | Sequence[int] | None = None,
         show: bool | None = None,
     ) -> AuditReport:
         """``make_model`` builds the untrained model (torch is seeded around it). Test tasks are split as the method
-        splits: support to adapt to, the rest held out."""
-        rows: dict[str, AuditRow] = {}
+        splits: support to adapt to, the rest held out. ``seeds``, a number of them or integers, trains both ways anew
+        for each; three or more give intervals over seeds."""
+        chosen = seed_list(seeds, seed)
+        given = (make_model, make_optimizer, training, testing, loss_fn)
+        return AuditReport.over([self._pair(each, *given, show) for each in chosen])
+
+    def _pair(
+        self,
+        seed: int,
+        make_model: MakeModel,
+        make_optimizer: MakeOptimizer,
+        training: TaskSampler | Sequence[Task],
+        testing: TaskSampler | Sequence[Task],
+        loss_fn: Loss,
+        show: bool | None,
+    ) -> tuple[AuditRow, AuditRow]:
+        """With a split and without, of one seed."""
+        rows: list[AuditRow] = []
         start: dict[str, torch.Tensor] = {}
         for split in ("train-val", "train-train"):
             method = replace(self.method, split=split)
@@ -164,13 +81,13 @@ class SplitAudit:
             start = now
             optimizer = make_optimizer(model)
             done = method.train(model, training, loss_fn, optimizer, steps=self.steps, seed=seed)
-            told = progress(range(self.steps), f"{split}: outer step", show)
+            told = progress(range(self.steps), f"seed {seed}, {split}: outer step", show)
             losses = [found.loss for _, found in zip(told, done, strict=True)]
             generator = torch.Generator().manual_seed(2 * seed + 1_000_001)
             tasks = draw_tasks(testing, self.test_tasks, generator)
             late = losses[-max(1, len(losses) // 10) :]
-            rows[split] = self._measure(split, model, tasks, loss_fn, method.inner(optimizer), mean(late), generator)
-        return AuditReport(rows["train-val"], rows["train-train"])
+            rows.append(self._measure(split, model, tasks, loss_fn, method.inner(optimizer), mean(late), generator))
+        return rows[0], rows[1]
 
     def _measure(
         self,
@@ -182,7 +99,7 @@ class SplitAudit:
         train_loss: float,
         generator: torch.Generator,
     ) -> AuditRow:
-        found: dict[str, list[float]] = {name: [] for name in AuditRow.__dataclass_fields__}
+        found: defaultdict[str, list[float]] = defaultdict(list)
         fraction, stratify = self.method.val_fraction, self.method.stratify
         for task in tasks:
             support, held_out = split_task(task, val_fraction=fraction, stratify=stratify, generator=generator)
@@ -199,12 +116,15 @@ class SplitAudit:
             before, after = states["held_out_gain"]
             for name, state in (("test", before), ("adapted", after)):
                 found[f"{name}_loss"].append(float(state[0]))
-                right = margins(state[1], held_out.labels) > 0
-                found[f"{name}_accuracy"].append(float(right.float().mean()))
+                share = (margins(state[1], held_out.labels) > 0).float().mean()
+                found[f"{name}_accuracy"].append(float(share))
         gains = zip(found["support_gain"], found["held_out_gain"], strict=True)
-        numbers = {name: mean(values) for name, values in found.items() if values}
+        numbers = {name: mean(values) for name, values in found.items()}
         apart = tuple(support - held_out for support, held_out in gains)
-        return AuditRow(split=split, meta_train_loss=train_loss, amplifications=apart, **numbers)
+        right = tuple(found["adapted_accuracy"])
+        if not all(math.isfinite(value) for value in (*apart, *numbers.values())):
+            raise ValueError(f"answers on new tasks are not finite after training ({split}): lower the learning rates")
+        return AuditRow(split, train_loss, amplifications=apart, adapted_accuracies=right, **numbers)
 
 
 def _equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:

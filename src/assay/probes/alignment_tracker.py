@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from assay._reports import NOT_SAVED, PALETTE, Report, altair, plain
 from assay.methods._checks import all_finite, check_fields, limits
-from assay.methods._data import checked, moved, split_batch
+from assay.methods._data import as_tensor, checked, moved, split_batch
 from assay.methods._layers import Layer
 from assay.methods._models import evaluating, output_of
 from assay.methods._precision import uncached_casts
@@ -101,6 +101,7 @@ class AlignmentTracker(Tracker["AlignmentRecord"]):
 
     def __post_init__(self) -> None:
         check_fields(self)
+        object.__setattr__(self, "directions", as_tensor(self.directions))
         if not isinstance(self.directions, Tensor) or self.directions.ndim != 2 or not len(self.directions):
             raise ValueError("directions must be a tensor (directions, dim) with at least one row")
         all_finite("directions", self.directions)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, altair, chart
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, number, one_of, whole
 from assay.methods._precision import full_precision
 
@@ -56,7 +57,7 @@ class ConeShare(Report):
         return (reach + base.mark_point(filled=True, size=60).encode(x="share:Q")).properties(width=380)
 
 
-@full_precision()
+@of_tensors
 def p_hat(
     gradients: Tensor,
     direction: Tensor,

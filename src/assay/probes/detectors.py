@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from assay.methods._checks import number
+from assay.methods._arrays import of_tensors
+from assay.methods._checks import all_finite, number
 from assay.methods._data import as_classes
 
 
@@ -19,28 +20,36 @@ def aligned_neurons(weights: Tensor, directions: Tensor, threshold: float | Tens
     return weights @ directions.mT >= threshold
 
 
+@of_tensors
 def singleton_detectors(weights: Tensor, directions: Tensor, high: float, low: float) -> Tensor:
     """Neurons with ⟨w, v⟩ ≥ ``high`` on one direction and below ``low`` on all others: (..., neurons, features)."""
     number("low", low, most=high)
+    all_finite("weights and directions", weights, directions)
+    directions = directions.to(weights)
     scores = weights @ directions.mT
     return (scores >= high) & ((scores >= low).sum(-1, keepdim=True) <= 1)
 
 
+@of_tensors
 def detector_counts(detectors: Tensor) -> Tensor:
     """Detectors of each feature: (..., neurons, features) -> (..., features)."""
     return detectors.sum(-2)
 
 
+@of_tensors
 def responses(weights: Tensor, biases: Tensor, directions: Tensor) -> Tensor:
     """R(v) = Σ_r relu(⟨w_r, v⟩ + b_r): (..., features)."""
-    return torch.relu(weights @ directions.mT + biases.unsqueeze(-1)).sum(-2)
+    all_finite("weights, biases and directions", weights, biases, directions)
+    return torch.relu(weights @ directions.to(weights).mT + biases.unsqueeze(-1)).sum(-2)
 
 
+@of_tensors
 def response_ratio(answers: Tensor, numerator: Sequence[int], denominator: Sequence[int]) -> Tensor:
     """The mean response to one group of features over that to another: (..., features) -> (...)."""
     return answers[..., list(numerator)].mean(-1) / answers[..., list(denominator)].mean(-1)
 
 
+@of_tensors
 def group_errors(scores: Tensor, labels: Tensor, groups: Mapping[str, Tensor]) -> dict[str, float]:
     """The error on each group of samples, ties counted as errors: scores (n, classes), labels (n,), masks (n,).
 

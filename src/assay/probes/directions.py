@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 
 from assay._extras import extra
 from assay._reports import Report, bars, chart
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, one_of, whole
 
 
@@ -33,6 +34,7 @@ def unit_rows(weights: Tensor) -> Tensor:
     return scaled / norms
 
 
+@of_tensors
 def cosines(weights: Tensor, references: Tensor) -> Tensor:
     """Cosine of every row with every reference: (..., rows, dim) x (..., refs, dim) -> (..., rows, refs)."""
     rows = unit_rows(weights)
@@ -69,6 +71,7 @@ class DirectionMap(Report):
         return drawn.encode(color="kind:N", shape=shape, size=size).properties(width=320, height=320)
 
 
+@of_tensors
 def direction_map(weights: Tensor, references: Tensor | None = None, *, kind: str = "classical") -> DirectionMap:
     """Multidimensional scaling of the squared distances 2 - 2 cos between rows (rows, dim) and references (refs, dim).
 
@@ -89,6 +92,7 @@ def direction_map(weights: Tensor, references: Tensor | None = None, *, kind: st
     return _describe(torch.from_numpy(points), unit, len(weights), drawn.explained)
 
 
+@of_tensors
 def direction_maps(snapshots: Sequence[Tensor], references: Tensor | None = None) -> list[DirectionMap]:
     """One map per snapshot (rows, dim), all in the same plane: that of the classical scaling of all of them at once.
 
@@ -160,6 +164,7 @@ class ClusterStatistics(Report):
         return bars([{**row, "cluster": str(row["cluster"])} for row in self.table()], "cluster", "size", size="rows")
 
 
+@of_tensors
 def cluster_statistics(weights: Tensor, clusters: int = 2, *, seed: int) -> ClusterStatistics:
     """k-means on the unit rows of ``weights`` (rows, dim), best of ten starts drawn from ``seed``."""
     unit = _stack([weights], None)
@@ -207,6 +212,7 @@ def label_directions(inputs: Tensor, labels: Tensor) -> Tensor:
     return torch.stack([flat[labels == c].mean(dim=0) - flat[labels != c].mean(dim=0) for c in classes])
 
 
+@of_tensors
 def gradient_direction_score(weights: Tensor, inputs: Tensor, labels: Tensor) -> Tensor:
     """Cosine of first-layer rows (..., rows, dim) with the label directions of the data: (..., rows, refs)."""
     return cosines(weights, label_directions(inputs, labels))

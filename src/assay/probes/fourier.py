@@ -15,7 +15,10 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, chart
-from assay.methods._checks import one_of, whole
+from assay.methods._arrays import of_tensors
+from assay.methods._checks import all_finite, one_of, whole
+
+MOST_VECTORS = 120  # in a figure
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,8 +26,9 @@ class FourierSpectrum(Report):
     """Spectra of real vectors over cyclic tokens; ``...`` stands for the axes of the weight besides the tokens'.
 
     ``power`` (..., frequencies) belongs to ``frequencies`` (frequencies,). ``share`` (...) is the largest power over
-    their sum, NaN for a vector without any, ``peak`` (...) its frequency and ``phase`` (...) the angle there.
-    ``dc_share`` (...) is the part of the whole power in the constant, ``norm`` (...) the vector's length.
+    their sum, NaN for a vector without any or with an entry that is not finite, ``peak`` (...) its frequency and
+    ``phase`` (...) the angle there. ``dc_share`` (...) is the part of the whole power in the constant, ``norm`` (...)
+    the vector's length.
     """
 
     frequencies: Tensor
@@ -41,23 +45,48 @@ class FourierSpectrum(Report):
         return _ratio(self.power, self.power.sum(-1, keepdim=True))
 
     def headline(self) -> str:
-        strongest = float(self.share.nanmean())
-        return f"{self.share.numel()} vectors, whose strongest frequency has {strongest:.1%} of the power in the mean"
+        strongest, without = float(self.share.nanmean()), int(self.share.isnan().sum())
+        left_out = f"; {without} without power, or not finite, are left out" if without else ""
+        count = self.share.numel() - without
+        return f"{count} vectors, whose strongest frequency has {strongest:.1%} of the power in the mean{left_out}"
 
     def table(self) -> list[dict[str, Any]]:
         """A row per frequency: its mean share of the power, and how many vectors have their peak there."""
         flat = self.normalised.reshape(-1, self.power.shape[-1]).nanmean(0).tolist()
-        peaks = self.peak.flatten().tolist()
+        peaks = self.peak[self.share.isfinite()].tolist()
         rows = zip(self.frequencies.tolist(), flat, strict=True)
         return [{"frequency": f, "share": share, "peaks": peaks.count(f)} for f, share in rows]
 
     def figure(self) -> Any:
-        """The mean share of the power by frequency, beside a flat spectrum."""
-        drawn = chart(self.table()).mark_bar().encode(x="frequency:O", y="share:Q").properties(width=380, height=200)
-        flat = chart([{"share": 1 / len(self.frequencies)}]).mark_rule(strokeDash=[4, 4]).encode(y="share:Q")
-        return drawn + flat
+        """Every vector's share of its power by frequency, vectors in the order of their peaks: the longest 120."""
+        shares = self.normalised.reshape(-1, len(self.frequencies)).cpu()
+        lengths, known = self.norm.flatten().cpu(), shares.isfinite().all(1)
+        kept = torch.where(known, lengths, -1.0).argsort(descending=True)[: min(MOST_VECTORS, int(known.sum()))]
+        best, peak = shares[kept].max(1)
+        order = sorted(range(len(kept)), key=lambda i: (int(peak[i]), -float(best[i])))
+        cells = [
+            {"vector": place, "frequency": frequency, "share": share}
+            for place, i in enumerate(order)
+            for frequency, share in zip(self.frequencies.tolist(), shares[kept[i]].tolist(), strict=True)
+        ]
+        drawn = (
+            chart(cells)
+            .mark_rect()
+            .encode(
+                x={"field": "vector", "type": "ordinal", "axis": {"labels": False, "ticks": False}, "title": "vectors"},
+                y={"field": "frequency", "type": "ordinal", "sort": "descending"},
+                color={
+                    "field": "share",
+                    "type": "quantitative",
+                    "title": "share of power",
+                    "scale": {"domain": [0, 1]},
+                },
+            )
+        )
+        return drawn.properties(width=380, height=180)
 
 
+@of_tensors
 def fourier_probe(
     weight: Tensor,
     axis: int = 0,
@@ -130,6 +159,7 @@ class LogitSpectrum(Report):
         return chart(self.table()).mark_bar().encode(x="frequency:O", y="share:Q").properties(width=380, height=200)
 
 
+@of_tensors
 def logit_fourier(
     f: Callable[[Tensor], Tensor] | Tensor,
     p: int,
@@ -157,6 +187,7 @@ def logit_fourier(
         if logits.shape != (len(inputs), p):
             raise ValueError(f"the logits have shape {tuple(logits.shape)}, not ({len(inputs)}, {p})")
         values = logits.detach().double().cpu()
+        all_finite("the logits", values)
         values = values - values.mean(1, keepdim=True)
         # Row by row the class is counted from the right answer; then a diagonal mode is one Fourier coefficient.
         answer = inputs.sum(1, keepdim=True).cpu()

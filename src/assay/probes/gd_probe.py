@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, curves
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite
 
 
@@ -55,6 +56,7 @@ class GradientDescentFit(Report):
         return curves(rows, "layer", "residual", "fit", residual="share not along the gradient")
 
 
+@of_tensors
 def gd_probe(query_rows: Tensor, inputs: Tensor, targets: Tensor, alpha: float | Tensor = 1.0) -> GradientDescentFit:
     """Fit gradient steps to query states (layers+1, ..., dim) on examples (..., n, dim) with targets (..., n).
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from assay._reports import Report, chart
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, check_fields, limits
 
 from ._tracking import Tracker
@@ -132,6 +133,7 @@ def _strips(rows: Sequence[Mapping[str, Any]], chance: float) -> Any:
     return (limits + marks + means).properties(width=380, height=40 * len(names))
 
 
+@of_tensors
 def chunk_cosines(chunk_means: Tensor) -> ChunkCosines:
     """Cosines among the chunk means (chunks, rows, dim) of every row, and to their grand mean."""
     if chunk_means.ndim != 3 or len(chunk_means) < 2:

@@ -12,6 +12,7 @@ import numpy as np
 from assay._extras import extra
 
 CONFIDENCE = 0.95
+NORMAL = 1.959963984540054  # 95 % of N(0, 1) lies within ± this
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,27 @@ def mean_interval(values: Iterable[float]) -> Interval:
         return Interval(estimate, math.nan, math.nan, len(found))
     half = student(len(found) - 1) * float(found.std(ddof=1)) / math.sqrt(len(found))
     return Interval(float(found.mean()), float(found.mean()) - half, float(found.mean()) + half, len(found))
+
+
+def share_interval(right: float, trials: int) -> Interval:
+    """A share of ``trials`` with Wilson's 95 % interval, which has a width at 0 and at 1 too."""
+    if trials < 1 or not math.isfinite(right):
+        return Interval(math.nan, math.nan, math.nan, trials)
+    share, z2 = right / trials, NORMAL**2
+    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = NORMAL * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2)) / (1 + z2 / trials)
+    return Interval(share, min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)), trials)
+
+
+def sum_interval(parts: Iterable[tuple[float, Interval]]) -> Interval:
+    """A weighted sum of independent shares: their distances to their own ends add as squares (Zou and Donner), so that
+    the ends need not be as far from the estimate on both sides."""
+    terms = [(weight, each) for weight, each in parts]
+    estimate = sum(weight * each.estimate for weight, each in terms)
+    below = [weight * (each.estimate - (each.low if weight > 0 else each.high)) for weight, each in terms]
+    above = [weight * ((each.high if weight > 0 else each.low) - each.estimate) for weight, each in terms]
+    count = sum(each.count for _, each in terms)
+    return Interval(estimate, estimate - math.hypot(*below), estimate + math.hypot(*above), count)
 
 
 def median_interval(values: Iterable[float]) -> Interval:

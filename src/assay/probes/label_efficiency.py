@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, altair, plain
-from assay.methods._checks import whole
+from assay.methods._checks import seed_list, whole
 from assay.methods._data import labelled
 from assay.methods._features import Pool
 from assay.methods._progress import progress
@@ -154,7 +154,7 @@ def label_efficiency(
     either. ``head(features, labels)`` gives something that can ``predict(features)``; the default tunes its penalty on
     the labels that it gets, so that every representation is tuned alike.
     """
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(whole("each of seeds", seed) for seed in seeds)
+    chosen = seed_list(seeds)
     if not chosen or not representations:
         raise ValueError("a curve needs at least one representation and one seed")
     (batches, labels), (test_batches, test_labels) = (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from assay._extras import extra
-from assay.methods._sklearn import BaseEstimator, ClassifierMixin
+from assay.methods._sklearn import BaseEstimator, ClassifierMixin, as_array
 
 from .heads import LinearHead, fit_head
 
@@ -30,7 +30,7 @@ class LinearProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             from sklearn.utils.multiclass import check_classification_targets
             from sklearn.utils.validation import validate_data
 
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, as_array(X), as_array(y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, places = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -65,5 +65,5 @@ class LinearProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.utils.validation import check_is_fitted, validate_data
 
         check_is_fitted(self)
-        given = np.array(validate_data(self, X, dtype=np.float64, reset=False))
+        given = np.array(validate_data(self, as_array(X), dtype=np.float64, reset=False))
         return self.head_.scores(torch.from_numpy(given)).numpy()

@@ -26,6 +26,7 @@ from assay.methods._progress import progress
 from ._reading import Representation, features_over
 from ._tracking import Tracker
 from .heads import SCALINGS, fit_head
+from .intervals import Interval, share_interval
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class HeadScore:
     accuracy: float
     balanced_accuracy: float  # mean over classes of the share that is right
     majority: float  # accuracy of the best constant answer on the test labels
+    tested: int = 0  # test samples
+
+    def interval(self) -> Interval:
+        """The accuracy with its 95 % interval over test samples: of this training, not of another seed's."""
+        return share_interval(self.accuracy * self.tested, self.tested)
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,12 +55,17 @@ class RepresentationReport(RowReport):
             return "no snapshot was probed"
         best = max(self.rows, key=lambda row: row.accuracy)
         return (
-            f"best accuracy {best.accuracy:.3f} (snapshot {best.snapshot}, {best.scaling}); the best constant answer "
-            f"has {best.majority:.3f}"
+            f"best accuracy {best.interval()} over {best.tested} test samples (snapshot {best.snapshot}, "
+            f"{best.scaling}); the best constant answer has {best.majority:.3f}"
         )
 
+    def table(self) -> list[dict[str, Any]]:
+        """A row per snapshot and scaling, with the accuracy's interval over test samples."""
+        return [{**plain(row), "low": row.interval().low, "high": row.interval().high} for row in self.rows]
+
     def figure(self) -> Any:
-        """Accuracy over the snapshots, one line per scaling; on a logarithmic axis where snapshots are steps."""
+        """Accuracy over the snapshots, one line per scaling; on a logarithmic axis where snapshots are steps. With one
+        scaling, its interval over test samples as well."""
         alt = altair("the figure of a probe")
         names = list(dict.fromkeys(row.snapshot for row in self.rows))
         steps = all(isinstance(name, int) and name >= 0 for name in names)
@@ -63,6 +74,9 @@ class RepresentationReport(RowReport):
         rows = [row if steps else {**row, "snapshot": str(row["snapshot"])} for row in plain(self.table())]
         y = alt.Y("accuracy:Q", title="test accuracy", scale=alt.Scale(zero=False))
         lines = chart(rows).mark_line(point=True).encode(x=axis, y=y, color=alt.Color("scaling:N", sort=list(SCALINGS)))
+        if len({row.scaling for row in self.rows}) == 1:
+            base = chart(rows).mark_rule(strokeWidth=1.5, opacity=0.6)
+            lines += base.encode(x=axis, y=alt.Y("low:Q"), y2="high:Q", color=alt.Color("scaling:N"))
         floor = chart([{"accuracy": self.rows[0].majority}]).mark_rule(strokeDash=[4, 4]).encode(y="accuracy:Q")
         return (lines + floor).properties(width=380, height=240)
 
@@ -96,10 +110,16 @@ def representation_probe(
             right = fitted.predict(new) == wanted
             classes, counts = torch.unique(wanted, return_counts=True)
             balanced = torch.stack([right[wanted == c].double().mean() for c in classes]).mean()
-            train_accuracy = (fitted.predict(known) == labels).double().mean()
-            majority = counts.max().double() / len(right)
-            numbers = (train_accuracy, right.double().mean(), balanced, majority)
-            scores.append(HeadScore(name, scaling, *(float(number) for number in numbers)))
+            score = HeadScore(
+                name,
+                scaling,
+                train_accuracy=float((fitted.predict(known) == labels).double().mean()),
+                accuracy=float(right.double().mean()),
+                balanced_accuracy=float(balanced),
+                majority=int(counts.max()) / len(right),
+                tested=len(right),
+            )
+            scores.append(score)
     return RepresentationReport(tuple(scores))
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, chart
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import whole
 
 
@@ -66,6 +67,7 @@ class ScoreSpectrum(Report):
         return drawn.properties(width=240, height=240)
 
 
+@of_tensors
 def score_spectrum(scores: Tensor) -> ScoreSpectrum:
     """Centre tables (..., p, p) along both axes, transform, and add up the modes (±j, ±l)."""
     p = scores.shape[-1]
@@ -84,6 +86,7 @@ def score_spectrum(scores: Tensor) -> ScoreSpectrum:
     return ScoreSpectrum(values, power)
 
 
+@of_tensors
 def token_scores(embeddings: Tensor, query: Tensor, key: Tensor) -> Tensor:
     """E W^K W^{Qᵀ} Eᵀ (..., p, p), keys along the rows, from what a head reads off the tokens (..., p, dim) and its
     weights (..., head_dim, dim), as in ``nn.Linear``."""

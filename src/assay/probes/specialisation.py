@@ -15,47 +15,65 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, chart, plain
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, number
 
 
+def _check_one(what: str, values: Tensor, axes: int) -> None:
+    """Refuse one layer that is not finite, since a flag cannot be NaN. In a stack over seeds one may have diverged and
+    the others not: whoever counts over a stack says which of them count."""
+    if values.ndim == axes:
+        all_finite(what, values)
+
+
+@of_tensors
 def alignments(weights: Tensor, directions: Tensor) -> Tensor:
     """|cos(w_i, M_j)|: (..., neurons, dim) × (..., features, dim) → (..., neurons, features). A neuron of norm zero
-    points nowhere: its row is 0, with a warning."""
+    points nowhere: its row is 0, with a warning; one that is not finite has the row NaN."""
     weights, directions = weights.detach(), directions.detach().to(weights)
+    all_finite("directions", directions)
     scale = weights.abs().amax(-1, keepdim=True)
     if bool((scale == 0).any()):
-        warnings.warn(f"{int((scale == 0).sum())} neurons have norm zero and align with nothing", stacklevel=2)
+        warnings.warn(f"{int((scale == 0).sum())} neurons have norm zero and align with nothing", stacklevel=3)
     # Dividing by the largest entry first keeps the squares of very small weights from underflowing.
-    rows = torch.where(scale > 0, weights / torch.where(scale > 0, scale, 1), 0)
+    rows = weights / torch.where(scale == 0, 1, scale)
     norms = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
     lengths = torch.linalg.vector_norm(directions, dim=-1)
     if bool((lengths == 0).any()):
         raise ValueError("a direction of norm zero is no direction")
     cosines = (rows @ directions.mT).abs() / lengths.unsqueeze(-2)
-    return torch.where(norms > 0, cosines / torch.where(norms > 0, norms, 1), 0).clamp(max=1)
+    return torch.where(scale == 0, 0, cosines / torch.where(scale == 0, 1, norms)).clamp(max=1)
 
 
+@of_tensors
 def lucky_neurons(cosines: Tensor, *, least: float = 0.25, most: float = 0.05, ratio: float = 5.0) -> Tensor:
     """Neurons with one feature: the largest cos² is at least ``least``, and the second at most ``most`` or ``ratio``
     times smaller: (..., neurons, features) → (..., neurons), boolean."""
+    _check_one("cosines", cosines, 2)
     top = cosines.square().topk(2, dim=-1).values
     first, second = top[..., 0], top[..., 1]
     return (first >= least) & ((second <= most) | (first >= ratio * second))
 
 
+@of_tensors
 def mixed_neurons(cosines: Tensor, *, least: float = 0.1) -> Tensor:
     """Neurons with two features or more whose cos² is at least ``least``: (..., neurons), boolean."""
+    _check_one("cosines", cosines, 2)
     return (cosines.square() >= least).sum(-1) >= 2
 
 
+@of_tensors
 def aligned_counts(cosines: Tensor, *, threshold: float = 0.3) -> Tensor:
     """Per feature, the number of neurons with |cos| at least ``threshold``: (..., features)."""
+    _check_one("cosines", cosines, 2)
     return (cosines >= threshold).sum(-2)
 
 
+@of_tensors
 def smallest_neurons(norms: Tensor, alpha: float) -> Tensor:
     """The round(α · neurons) neurons of smallest norm, ties by index: (..., neurons) → (..., neurons), boolean."""
     number("alpha", alpha, least=0, below=1)
+    _check_one("norms", norms, 1)
     count = round(alpha * norms.shape[-1])
     if count and count == norms.shape[-1]:
         raise ValueError(f"α = {alpha} prunes all {count} neurons")
@@ -144,6 +162,7 @@ class Specialisation(Report):
         return "\n".join(lines)
 
 
+@of_tensors
 def specialisation(
     weights: Tensor,
     directions: Tensor,

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from assay.methods.contrastive_planning import neuron_sets
+from assay.methods.neuron_sets import neuron_sets
 from assay.studies.imbalanced_contrastive import theory
 from assay.studies.imbalanced_contrastive.learners import Cells, Contrastive, infonce_step, random_start
 from assay.studies.imbalanced_contrastive.problem import TokenPairs

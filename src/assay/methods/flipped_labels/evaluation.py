@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.methods import _progress
-from assay.methods._checks import number, one_of, whole
+from assay.methods._checks import number, one_of, seed_list, whole
 from assay.methods.flipped_labels.prompts import (
     Draw,
     Texts,
@@ -62,10 +62,7 @@ class FlippedLabels:
         ):
             raise ValueError(f"labels are two words or more, not {self.labels!r}")
         object.__setattr__(self, "labels", tuple(self.labels))
-        seeds = range(whole("seeds", self.seeds, 1)) if not isinstance(self.seeds, Sequence) else self.seeds
-        object.__setattr__(self, "seeds", tuple(whole("a seed", seed, 0) for seed in seeds))
-        if not self.seeds or len(set(self.seeds)) != len(self.seeds):  # type: ignore[arg-type]
-            raise ValueError("seeds are a number of them, or different integers")
+        object.__setattr__(self, "seeds", seed_list(self.seeds))
         for fraction in self.fractions:
             number("a fraction", fraction, least=0, most=1)
         object.__setattr__(self, "fractions", tuple(sorted({float(each) for each in self.fractions})))

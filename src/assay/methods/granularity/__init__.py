@@ -15,7 +15,9 @@ from .hierarchies import (
 )
 from .readout import max_readout, sum_readout
 from .report import GranularityReport, granularity_report
-from .transfer import FineToCoarse, Stage, TransferReport, TransferScore, fine_to_coarse
+from .stage import Stage
+from .transfer import FineToCoarse, fine_to_coarse
+from .transfer_report import TransferReport, TransferScore
 
 __all__ = [
     "CLUSTER_CHOICES",

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from assay._extras import extra
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import whole
 
 CLUSTER_CHOICES = (2, 8, 32, 64, 128, 256, 512, 1024)
@@ -135,6 +136,7 @@ class LabelTree:
         return sorted((one, other) for one in classes for other in self.path(one)[1:] if other in classes)
 
 
+@of_tensors
 def tree_level(tree: LabelTree, leaves: Sequence[str], level: int, coarse: Tensor | None = None) -> LabelHierarchy:
     """Every sample's ancestor ``level`` steps above its leaf. The coarse labels may be another task's."""
     names = [tree.ancestor(leaf, level) for leaf in leaves]
@@ -149,6 +151,7 @@ def binary_by_ancestor(tree: LabelTree, leaves: Sequence[str], node: str) -> Ten
     return torch.tensor([known[leaf] for leaf in leaves])
 
 
+@of_tensors
 def clusters_per_superclass(embeddings: Tensor, coarse: Tensor, clusters: int, *, seed: int) -> LabelHierarchy:
     """k-means within each coarse class; the label is clusters·y + c. Costs O(n·clusters·dim) per iteration."""
     coarse = _whole_numbers(coarse.cpu(), "coarse")
@@ -159,12 +162,14 @@ def clusters_per_superclass(embeddings: Tensor, coarse: Tensor, clusters: int, *
     return LabelHierarchy(f"{clusters} clusters per superclass", fine, coarse, aligned=True)
 
 
+@of_tensors
 def clusters_of_all(embeddings: Tensor, coarse: Tensor, clusters: int, *, seed: int) -> LabelHierarchy:
     """k-means on the whole data set, blind to the coarse labels."""
     fine = k_means(embeddings, clusters, seed=seed)
     return LabelHierarchy(f"{clusters} clusters of all", fine, coarse.cpu())
 
 
+@of_tensors
 def random_ids(coarse: Tensor, classes: int, *, generator: torch.Generator, within: bool = False) -> LabelHierarchy:
     """Labels that mean nothing, equally frequent: over all samples, or (``within``) ``classes`` per coarse class."""
     coarse = _whole_numbers(coarse.cpu(), "coarse")
@@ -177,11 +182,13 @@ def random_ids(coarse: Tensor, classes: int, *, generator: torch.Generator, with
     return LabelHierarchy(f"{classes} random per superclass", fine, coarse, aligned=True)
 
 
+@of_tensors
 def one_per_sample(coarse: Tensor) -> LabelHierarchy:
     """Every sample is a class of its own."""
     return LabelHierarchy("one per sample", torch.arange(len(coarse)), coarse.cpu(), aligned=True)
 
 
+@of_tensors
 def rebalanced_clusters(
     embeddings: Tensor, coarse: Tensor, *, least: int, seed: int, choices: Sequence[int] = CLUSTER_CHOICES
 ) -> LabelHierarchy:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from assay.methods._arrays import of_tensors
 
+
+@of_tensors
 def max_readout(logits: Tensor, fine_to_coarse: Tensor) -> Tensor:
     """F̂_y = max over the fine classes of y: (..., fine) -> (..., coarse). −inf for a coarse class without one.
 
@@ -14,6 +17,7 @@ def max_readout(logits: Tensor, fine_to_coarse: Tensor) -> Tensor:
     return _over_members(logits, fine_to_coarse, lambda members: members.amax(-1))
 
 
+@of_tensors
 def sum_readout(logits: Tensor, fine_to_coarse: Tensor) -> Tensor:
     """log Σ e^logit over the fine classes of y: the coarse log-probabilities up to a constant."""
     return _over_members(logits, fine_to_coarse, lambda members: members.logsumexp(-1))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from assay._reports import Report, bars
+from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, number, whole
 
 from .hierarchies import LabelHierarchy
@@ -80,6 +81,7 @@ class GranularityReport(Report):
         return bars(rows, "what", "share")
 
 
+@of_tensors
 def granularity_report(
     hierarchy: LabelHierarchy,
     embeddings: Tensor | None = None,

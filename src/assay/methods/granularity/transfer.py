@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
-from assay._reports import Report, bars
-from assay.methods._checks import check_fields, limits, number, one_of
+from assay.methods._checks import number, one_of, seed_list
 from assay.methods._data import as_targets
 from assay.methods._models import answer, evaluating
 from assay.methods._precision import uncached_casts
+from assay.methods._progress import progress
 from assay.methods._training import own_training
 from assay.probes.heads import fit_head
 from assay.training.seeds import stream
@@ -33,14 +33,12 @@ from .heads import head_name, swap_head
 from .hierarchies import LabelHierarchy
 from .readout import max_readout, strictly_right
 from .sources import Source, source_of
+from .stage import Diverged, Stage
+from .transfer_report import TransferReport, TransferScore
 
 READOUTS = ("finetune", "probe", "max")
 PROBE_PENALTY = 1e-4  # on the squared weights of a linear head on frozen features
 Data = Tensor | Dataset[Any] | DataLoader[Any]
-
-
-class Diverged(ValueError):
-    """A stage whose loss, weights or logits are not finite has no result."""
 
 
 class Held(TypedDict):
@@ -49,77 +47,6 @@ class Held(TypedDict):
     validation: tuple[Data, Tensor]
     test: tuple[Data, Tensor]
     seed: int
-
-
-@dataclass(frozen=True)
-class Stage:
-    """SGD with momentum: a linear warm-up over a share of the steps, then a cosine to zero."""
-
-    epochs: int = field(default=10, metadata=limits(least=1))
-    batch: int = field(default=128, metadata=limits(least=1))
-    rate: float = field(default=0.05, metadata=limits(above=0))
-    momentum: float = field(default=0.9, metadata=limits(least=0, below=1))
-    decay: float = field(default=5e-4, metadata=limits(least=0))
-    warmup: float = field(default=0.1, metadata=limits(least=0, below=1))
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def share(self, step: int, steps: int) -> float:
-        """The rate at a step as a share of the stage's rate."""
-        rising = self.warmup * steps
-        if step < rising:
-            return (step + 1) / rising if rising >= 1 else 1.0
-        return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, steps - rising)))
-
-
-@dataclass(frozen=True)
-class TransferScore:
-    """Test accuracy of one protocol, and the choices made on validation data: the rate of the last stage, its best
-    epoch, and the validation accuracy of every rate tried, NaN where training diverged."""
-
-    accuracy: float
-    rate: float | None = None
-    epoch: int | None = None
-    validation: Mapping[float, float] = field(default_factory=dict)
-
-    @property
-    def error(self) -> float:
-        return 1 - self.accuracy
-
-    @property
-    def at_edge(self) -> bool:
-        """The best rate was the smallest or the largest tried: widen the grid."""
-        return len(self.validation) > 1 and self.rate in (min(self.validation), max(self.validation))
-
-
-@dataclass(frozen=True, repr=False)
-class TransferReport(Report):
-    """``gain`` is what fine labels add to retraining, in accuracy, for one seed."""
-
-    readout: str
-    fine: TransferScore
-    retrain: TransferScore
-    onepass: TransferScore
-
-    @property
-    def gain(self) -> float:
-        return self.fine.accuracy - self.retrain.accuracy
-
-    def headline(self) -> str:
-        return f"fine labels gain {self.gain:+.4f} in accuracy on retraining ({self.readout}); one seed decides nothing"
-
-    def table(self) -> list[dict[str, Any]]:
-        """A row per protocol."""
-        ways = {"fine labels": self.fine, "retraining": self.retrain, "one pass": self.onepass}
-        return [
-            {"protocol": name, "accuracy": way.accuracy, "rate": way.rate, "epoch": way.epoch, "edge": way.at_edge}
-            for name, way in ways.items()
-        ]
-
-    def figure(self) -> Any:
-        """Test accuracy of the protocols."""
-        return bars(self.table(), "protocol", "accuracy", accuracy="test accuracy")
 
 
 @dataclass(frozen=True)
@@ -149,17 +76,28 @@ class FineToCoarse:
         first = self.pretrain
         return self.finetune or replace(first, batch=max(1, first.batch // 4), rate=first.rate / 4)
 
-    def run(self, model: nn.Module, data: Data, hierarchy: LabelHierarchy, **held: Unpack[Held]) -> TransferReport:
-        """All three protocols from the same initial weights: ``run(model, data, hierarchy, validation=(data, labels),
-        test=(data, labels), seed=...)``. ``hierarchy`` labels ``data``; validation and test data come with coarse
-        labels."""
+    def run(
+        self,
+        model: nn.Module,
+        data: Data,
+        hierarchy: LabelHierarchy,
+        *,
+        validation: tuple[Data, Tensor],
+        test: tuple[Data, Tensor],
+        seed: int | None = None,
+        seeds: int | Sequence[int] | None = None,
+        show: bool | None = None,
+    ) -> TransferReport:
+        """All three protocols from the same initial weights. ``hierarchy`` labels ``data``; validation and test data
+        come with coarse labels. ``seeds``, a number of them or integers, are other heads and orders of batches: three
+        or more give the gain an interval."""
         coarse = replace(hierarchy, fine=hierarchy.coarse, name="coarse")
-        return TransferReport(
-            self.readout,
-            self.transfer(model, data, hierarchy, **held),
-            self.transfer(model, data, coarse, **held),
-            self.onepass(model, data, coarse, **held),
-        )
+        found = []
+        for each in progress(seed_list(seeds, seed), "seed", show):
+            held = Held(validation=validation, test=test, seed=each)
+            fine, retrain = (self.transfer(model, data, labels, **held) for labels in (hierarchy, coarse))
+            found.append((fine, retrain, self.onepass(model, data, coarse, **held)))
+        return TransferReport(self.readout, *(TransferScore.over(scores) for scores in zip(*found, strict=True)))
 
     def transfer(self, model: nn.Module, data: Data, hierarchy: LabelHierarchy, **held: Unpack[Held]) -> TransferScore:
         """Pretrain on ``hierarchy.fine``, then read out ``hierarchy.coarse``. Retraining is this with equal labels."""
@@ -322,12 +260,13 @@ def fine_to_coarse(
     *,
     validation: tuple[Data, Tensor],
     test: tuple[Data, Tensor],
-    seed: int,
+    seed: int | None = None,
+    seeds: int | Sequence[int] | None = None,
     readout: str = "finetune",
     **options: Any,
 ) -> TransferReport:
     """``FineToCoarse(readout=..., **options).run`` on labels that need not refine each other."""
-    hierarchy = LabelHierarchy("fine labels", fine_labels.cpu(), coarse_labels.cpu())
+    hierarchy = LabelHierarchy("fine labels", as_targets(fine_labels).cpu(), as_targets(coarse_labels).cpu())
     return FineToCoarse(readout=readout, **options).run(
-        model, data, hierarchy, validation=validation, test=test, seed=seed
+        model, data, hierarchy, validation=validation, test=test, seed=seed, seeds=seeds
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from assay.methods.contrastive_planning import set_thresholds
+from assay.methods.neuron_sets import set_thresholds
 
 from .problem import TokenPairs
 

@@ -6,7 +6,8 @@ import torch
 from torch.nn.functional import cross_entropy, normalize
 
 from assay.data.images import load_images
-from assay.methods.forward_pruning import MaskReport, PrunedLoss
+from assay.methods.pruned_infonce import PrunedLoss
+from assay.methods.pruning_masks import MaskReport
 from assay.studies.imbalanced_contrastive.images import learners
 from assay.studies.imbalanced_contrastive.images.learners import LongTail, Pretraining, make_encoder
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 from assay.lab import Judgement, Measurements, Values
-from assay.methods.input_replacement import first_local_minimum
+from assay.methods.size_curve import first_local_minimum
 
 from .arms import Params, part
 

@@ -13,12 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from assay.methods.input_replacement import (
-    ReplacementReport,
-    StudentCurves,
-    balance_regularizer,
-    confidence_regularizer,
-)
+from assay.methods.input_replacement import balance_regularizer, confidence_regularizer
+from assay.methods.replacement_report import ReplacementReport, StudentCurves
 from assay.networks.quadratic import quadratic, quadratic_parameters
 from assay.training.seeds import Seeds
 

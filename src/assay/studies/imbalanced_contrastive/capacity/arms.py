@@ -6,7 +6,7 @@ import torch
 from pydantic import Field, model_validator
 
 from assay import lab
-from assay.methods.contrastive_planning import neuron_sets
+from assay.methods.neuron_sets import neuron_sets
 from assay.probes.specialisation import lucky_neurons
 from assay.training import Seeds
 

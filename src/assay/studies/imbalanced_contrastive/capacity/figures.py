@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from assay.lab import Measurements, charts
-from assay.methods.contrastive_planning import required_width
+from assay.methods.neuron_sets import required_width
 
 from .arms import Params, part
 

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, model_validator
 
 from assay import lab
-from assay.methods.contrastive_planning import loss_floor
+from assay.methods.loss_floor import loss_floor
 from assay.training import Seeds
 
 from ..learners import Cells, Contrastive, Encoders, infonce_step, random_start

@@ -9,7 +9,8 @@ import altair as alt
 import polars as pl
 
 from assay.lab import Measurements, charts
-from assay.methods.contrastive_planning import Descent, growth_factors, learnability_threshold, loss_floor
+from assay.methods.contrastive_planning import Descent, growth_factors, learnability_threshold
+from assay.methods.loss_floor import loss_floor
 
 from ..theory import pair_correlations
 from .arms import Params, part
