@@ -16,7 +16,10 @@ FAST := tests/lab tests/probes tests/methods tests/training tests/networks tests
 	tests/test_house.py tests/test_exports.py --ignore tests/methods/gemfilter \
 	$(addprefix --ignore tests/lab/test_,conformance.py runner.py backends.py checkpoint.py)
 
-.PHONY: demo test test-rounding check lint docs site browser clean
+# The oldest transformers that the package says it works with, beside everything else as it is.
+FLOOR := $(shell sed -n 's/.*"transformers>=\([0-9.]*\)".*/\1/p' pyproject.toml).0
+
+.PHONY: demo test test-rounding test-floor check lint docs site browser clean
 
 demo: $(READY)
 	$(BIN)/assay run feature-emergence --preset laptop
@@ -31,6 +34,11 @@ test: $(READY) browser
 test-rounding: $(READY)
 	$(PLAIN_KERNELS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm and not slow' \
 		-k 'not gemfilter-choice and not gemfilter-needles' $(NUMERICAL)
+
+# The tests of what touches transformers most, with the oldest release: a package folder of its own, seen first.
+test-floor: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(VENV)/floor 'transformers==$(FLOOR)'
+	PYTHONPATH=$(VENV)/floor OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm' tests/methods/gemfilter
 
 check: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm and not slow' $(FAST)

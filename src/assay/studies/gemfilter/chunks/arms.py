@@ -10,7 +10,7 @@ from assay import lab
 from assay.training import Seeds
 
 from ..choice.learners import TINY, loaded_model
-from ..learners import Row, Rule, report
+from ..learners import Rule, report
 from ..params import DEPTHS
 from .learners import KINDS, Reading, answer_rows, choice_rows, control_rows, far_rows, recall_rows
 from .problem import FAR, HAYSTACKS
@@ -95,14 +95,15 @@ part = lab.Part(
         "laptop": lab.PartPreset(fewer=dict.fromkeys(ARMS, 8) | {"chunk-choice": 3}),
         "paper": lab.PartPreset(
             arms=ARMS,
-            fewer=dict.fromkeys(ARMS, 24) | {"chunk-choice": 3},
+            # A prompt of 131,072 tokens takes a GPU some ten seconds: 24 of them, 8 of every kind of fact.
+            fewer=dict.fromkeys(ARMS, 24) | {"chunks-beyond": 8, "chunk-choice": 3},
             chunk_lengths=(2048, 4096, 7936),
             chunk_beyond=(16_384, 32_768, 131_072),
         ),
     },
 )
 
-_READING = (
+READING = (
     "chunk_model",
     "chunk_layer",
     "chunk_rule",
@@ -117,45 +118,42 @@ _MODEL: dict[str, Any] = {
     "optional": True,
     "needs": Params.chunk_needs,
     "reads": Params.own_texts,
-    "chunk": 2,
+    "chunk": 1,
     "tolerance": 1e-3,
 }
 _GRID: dict[str, Any] = {"length": lambda p: p.chunk_lengths, "kind": list(KINDS)}
 
 
-@part.arm("chunks", over=_GRID, uses=_READING, **_MODEL)
+@part.arm("chunks", over=_GRID, uses=READING, **_MODEL)
 def chunks(params: Params, seeds: Seeds, record: lab.Recorder, *, length: int, kind: str) -> None:
     """The share of a fact's tokens that is kept: whole prompt, chunks of several sizes, no overlap, an anchor."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
     report(record, [recall_rows(loaded, seed, kind, length, reading, within=True) for seed in seeds])
 
 
-@part.arm("chunk-answers", over=_GRID, uses=_READING, **_MODEL)
+@part.arm("chunk-answers", over=_GRID, uses=READING, **_MODEL)
 def chunk_answers(params: Params, seeds: Seeds, record: lab.Recorder, *, length: int, kind: str) -> None:
     """Answers of full attention, of the whole prompt's filter and from chunks."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
-    report(record, [answer_rows(loaded, seed, kind, length, reading, within=True) for seed in seeds])
+    report(record, [answer_rows(loaded, seed, kind, length, reading) for seed in seeds])
 
 
-@part.arm("chunks-beyond", over={"length": lambda p: p.chunk_beyond, "kind": list(KINDS)}, uses=_READING, **_MODEL)
+@part.arm("chunks-beyond", over={"length": lambda p: p.chunk_beyond, "kind": list(KINDS)}, uses=READING, **_MODEL)
 def chunks_beyond(params: Params, seeds: Seeds, record: lab.Recorder, *, length: int, kind: str) -> None:
     """Prompts longer than the model's context: what chunks keep, and what is answered from them."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
-    made: list[list[Row]] = []
-    for seed in seeds:
-        rows = recall_rows(loaded, seed, kind, length, reading, within=False)
-        made.append([*rows, *answer_rows(loaded, seed, kind, length, reading, within=False)])
-    report(record, made)
+    beyond = {"within": False, "answered": True}
+    report(record, [recall_rows(loaded, seed, kind, length, reading, **beyond) for seed in seeds])
 
 
-@part.arm("chunks-far", over={"task": list(FAR)}, uses=(*_READING, "chunk_lengths"), **_MODEL)
+@part.arm("chunks-far", over={"task": list(FAR)}, uses=(*READING, "chunk_lengths"), **_MODEL)
 def chunks_far(params: Params, seeds: Seeds, record: lab.Recorder, *, task: str) -> None:
     """Questions whose evidence stands in several places, at the first length."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
     report(record, [far_rows(loaded, seed, task, params.chunk_lengths[0], reading) for seed in seeds])
 
 
-@part.arm("chunk-controls", uses=(*_READING, "chunk_lengths"), **_MODEL)
+@part.arm("chunk-controls", uses=(*READING, "chunk_lengths"), **_MODEL)
 def chunk_controls(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     """No question, another fact, a fact on a boundary, another order of the chunks: at the first length."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()

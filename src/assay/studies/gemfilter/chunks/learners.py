@@ -75,28 +75,27 @@ def size_name(size: int) -> str:
     return f"chunks of {size}"
 
 
-def recall_rows(loaded: Loaded, seed: int, kind: str, length: int, reading: Reading, *, within: bool) -> list[Row]:
+def recall_rows(
+    loaded: Loaded, seed: int, kind: str, length: int, reading: Reading, *, within: bool, answered: bool = False
+) -> list[Row]:
     """The share of a fact's tokens that is kept: whole prompt (``within`` the context), chunks of several sizes, and
-    chunks without overlap or with an anchor."""
+    chunks without overlap or with an anchor; and what is answered from each, where that is asked for."""
     prompt = reading.prompt(loaded, seed, kind, length)
     filters = {"whole": reading.whole(length)} if within else {}
     filters |= {size_name(size): reading.cut(prompt, size) for size in reading.sizes}
     filters["no overlap"] = reading.cut(prompt, _even(prompt, reading.chunk), overlap=0)
     filters["anchor"] = reading.cut(prompt, anchor=ANCHOR)
-    return [_text_row(reading, seed), *_recalls(kept_by(loaded, prompt, filters), prompt.wanted)]
-
-
-def answer_rows(loaded: Loaded, seed: int, kind: str, length: int, reading: Reading, *, within: bool) -> list[Row]:
-    """Whether the question was answered: full attention and the whole prompt's filter (``within`` the context), and
-    chunks of several sizes."""
-    prompt = reading.prompt(loaded, seed, kind, length)
-    filters = {"whole": reading.whole(length)} if within else {}
-    filters |= {size_name(size): reading.cut(prompt, size) for size in reading.sizes}
     kept = kept_by(loaded, prompt, filters)
-    return [
-        *_recalls(kept, prompt.wanted, "answered_recall"),
-        *_answers(loaded, prompt, kept, reading.new, full=within),
-    ]
+    answers = _answers(loaded, prompt, kept, reading.new, full=within) if answered else []
+    return [_text_row(reading, seed), *_recalls(kept, prompt.wanted), *answers]
+
+
+def answer_rows(loaded: Loaded, seed: int, kind: str, length: int, reading: Reading) -> list[Row]:
+    """Whether the question was answered: full attention, the whole prompt's filter, and chunks of several sizes."""
+    prompt = reading.prompt(loaded, seed, kind, length)
+    filters = {"whole": reading.whole(length)}
+    filters |= {size_name(size): reading.cut(prompt, size) for size in reading.sizes}
+    return _answers(loaded, prompt, kept_by(loaded, prompt, filters), reading.new, full=True)
 
 
 def far_rows(loaded: Loaded, seed: int, task: str, length: int, reading: Reading) -> list[Row]:

@@ -46,22 +46,12 @@ part = lab.Part(
     },
 )
 
-_USES = (
-    "chunk_model",
-    "chunk_layer",
-    "chunk_rule",
-    "chunk",
-    "chunk_sizes",
-    "chunk_depths",
-    "chunk_haystacks",
-    "chunk_tokens",
-    "rival_encoder",
-)
+_USES = (*chunks.READING, "rival_encoder")
 _MODELS: dict[str, Any] = {
     "optional": True,
     "needs": Params.rival_needs,
     "reads": Params.own_texts,
-    "chunk": 4,
+    "chunk": 1,
     "tolerance": 1e-3,
 }
 
