@@ -14,6 +14,7 @@ from .learners import size_name
 from .problem import FAR
 
 _METHODS = ["full", "whole", "chunks"]
+_LEVEL, _NARROW = alt.Axis(labelAngle=0), alt.Scale(paddingInner=0.8)
 
 
 def _over_kinds(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
@@ -34,9 +35,11 @@ def _within_and_beyond(m: Measurements[Params], metric: str, arm: str) -> pl.Dat
 
 
 def _panel(frame: pl.DataFrame, x: alt.X, y: str, colour: str, order: list[str], title: str) -> alt.LayerChart:
-    """Points with intervals, tied by lines."""
+    """Points with intervals side by side, tied by lines."""
     base = alt.Chart(frame, width=300, height=230, title=title).encode(
-        x=x, color=alt.Color(f"{colour}:N", title=None, sort=order)
+        x=x,
+        xOffset=alt.XOffset(f"{colour}:N", sort=order or None),
+        color=alt.Color(f"{colour}:N", title=None, sort=order or None, legend=alt.Legend(symbolOpacity=1)),
     )
     height = alt.Y("mean:Q", title=y, scale=alt.Scale(domain=[0, 1]))
     lines = base.mark_line(point=True).encode(y=height)
@@ -57,7 +60,7 @@ def chunk_lengths(m: Measurements[Params]) -> alt.HConcatChart:
         with suppress(NotMeasured):
             rows = _within_and_beyond(m, metric, arm).filter(pl.col("method").is_in(list(names)))
             frame = _over_kinds(rows, "length", "method").with_columns(pl.col("method").replace(names))
-            x = alt.X("length:O", title="tokens of the prompt", axis=alt.Axis(labelAngle=0))
+            x = alt.X("length:O", title="tokens of the prompt", axis=_LEVEL, scale=_NARROW)
             panels.append(_panel(frame, x, f"share {title}", "method", list(names.values()), title))
     if not panels:
         m.rows(arm="chunks")
@@ -78,8 +81,8 @@ def chunk_sizes(m: Measurements[Params]) -> alt.HConcatChart:
     frame = charts.summarise(cut, "method", "kind").with_columns(
         pl.col("low", "high").clip(0, 1), size=pl.col("method").replace_strict(sizes, return_dtype=pl.Int64)
     )
-    x = alt.X("size:O", title="tokens of a chunk", axis=alt.Axis(labelAngle=0))
-    left = _panel(frame, x, "share of the fact kept", "kind", [], "size")
+    x = alt.X("size:O", title="tokens of a chunk", axis=_LEVEL, scale=_NARROW)
+    left = _panel(frame, x, "share of the fact kept", "kind", [], "by size, per kind of fact")
     names = {
         "whole": "whole prompt",
         size_name(m.params.chunk): "chunks",
@@ -88,7 +91,7 @@ def chunk_sizes(m: Measurements[Params]) -> alt.HConcatChart:
     }
     others = _over_kinds(rows.filter(pl.col("method").is_in(list(names))), "method")
     right = _bars(others.with_columns(pl.col("method").replace(names)), "method", list(names.values()))
-    return alt.hconcat(left, right.properties(title=f"at {m.params.chunk}"))
+    return alt.hconcat(left, right.properties(title=f"chunks of {m.params.chunk}, all kinds"))
 
 
 def _bars(frame: pl.DataFrame, x: str, order: list[str]) -> alt.LayerChart:
@@ -115,7 +118,7 @@ def far_apart(m: Measurements[Params]) -> alt.FacetChart:
     base = alt.Chart().encode(
         y=alt.Y("task:N", title=None, sort=list(FAR), axis=alt.Axis(labelLimit=200)),
         yOffset=alt.YOffset("method:N", sort=_METHODS),
-        color=alt.Color("method:N", title=None, sort=_METHODS),
+        color=alt.Color("method:N", title=None, sort=_METHODS, legend=alt.Legend(symbolOpacity=1)),
     )
     share = alt.Scale(domain=[0, 1])
     points = base.mark_point(filled=True, size=45).encode(x=alt.X("mean:Q", title="share", scale=share))
