@@ -45,7 +45,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(lengths=(256,), cut_lengths=(512,), prompts=1, pairs=2),
-        "laptop": lab.PartPreset(prompts=2, fewer={"planted": 4, "planted-chunks": 4}),
+        "laptop": lab.PartPreset(prompts=2, fewer={"planted": 4, "planted-chunks": 8}),
         "paper": lab.PartPreset(
             lengths=(256, 1024, 4096),
             prompts=10,
