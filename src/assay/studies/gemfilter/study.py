@@ -27,7 +27,7 @@ study = lab.Study(
     params=Params,
     parts=(cost.part, exact.part, speed.part, planted.part, choice.part, needles.part, chunks.part, rivals.part),
     presets={
-        "smoke": lab.Preset(seeds=3, cost="10 s", real_lengths=(256,)),
+        "smoke": lab.Preset(seeds=3, cost="20 s", real_lengths=(256,)),
         "laptop": lab.Preset(seeds=20, cost="6 min"),
         "paper": lab.Preset(seeds=200, cost="25 min on a GPU"),
     },
