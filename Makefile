@@ -16,7 +16,10 @@ FAST := tests/lab tests/probes tests/methods tests/training tests/networks tests
 	tests/test_house.py tests/test_exports.py --ignore tests/methods/gemfilter \
 	$(addprefix --ignore tests/lab/test_,conformance.py runner.py backends.py checkpoint.py faults.py chaos.py clusters.py)
 
-.PHONY: demo test test-rounding check chaos lint docs site browser clean
+# The oldest release of transformers that the package says it works with.
+FLOOR := $(shell sed -n 's/.*"transformers>=\([0-9.]*\)".*/\1/p' pyproject.toml).0
+
+.PHONY: demo test test-rounding test-floor check chaos lint docs site browser clean
 
 demo: $(READY)
 	$(BIN)/assay run feature-emergence --preset laptop
@@ -31,6 +34,10 @@ test: $(READY) browser
 test-rounding: $(READY)
 	$(PLAIN_KERNELS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm and not slow' \
 		-k 'not gemfilter-choice and not gemfilter-needles' $(NUMERICAL)
+
+# The tests of what touches transformers most, with the oldest release.
+test-floor: $(VENV)/floor-$(FLOOR)
+	PYTHONPATH=$(VENV)/floor-$(FLOOR) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm' tests/methods/gemfilter
 
 check: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm and not slow' $(FAST)
@@ -61,6 +68,10 @@ browser:
 
 clean:
 	rm -rf $(VENV) runs report build dist
+
+# A folder of its own, seen before the environment's: transformers brings the releases of its own dependencies along.
+$(VENV)/floor-$(FLOOR): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $@ 'transformers==$(FLOOR)'
 
 $(READY): pyproject.toml constraints.txt
 	python3 -m venv $(VENV)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from assay.evaluation import Needle, needle_grid, needle_prompt, prose, rouge1
 from assay.evaluation.needle_kinds import NEEDLES, SANDWICH
+from assay.evaluation.needles import hide
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(200))
 
@@ -127,3 +128,28 @@ def test_a_haystack_without_full_stops_has_all_depths(tokenizer):
     places = [needle_prompt(tokenizer, 200, depth, haystack=text).needle_at[0] for depth in (0.0, 0.25, 0.5, 0.75)]
     assert len(set(places)) == 4
     assert places == sorted(places)
+
+
+def test_several_sentences_are_hidden_at_their_depths(tokenizer):
+    sentences = ["The first fact is red.", "The second fact is blue."]
+    made = hide(tokenizer, sentences, "Which facts?", 300, [0.8, 0.2], draw=random.Random(1), haystack=TEXT)
+    assert len(made.input_ids) == 300
+    assert made.at[1][-1] < made.at[0][0]
+    for places, sentence in zip(made.at, sentences, strict=True):
+        assert tokenizer.decode([made.input_ids[place] for place in places]).strip() == sentence
+    assert "Which facts?" in tokenizer.decode(made.input_ids[-made.tail :])
+    with pytest.raises(ValueError, match="depth must lie"):
+        hide(tokenizer, sentences, "Which facts?", 300, [0.8, 2], draw=random.Random(1), haystack=TEXT)
+
+
+def test_sentences_at_one_depth_keep_their_order(tokenizer):
+    made = hide(
+        tokenizer, ["One is here.", "Two is here."], "Which?", 300, [0.5, 0.5], draw=random.Random(1), haystack=TEXT
+    )
+    assert made.at[1][0] == made.at[0][-1] + 1
+
+
+def test_the_standard_library_is_prose_too():
+    text = prose.library_text()
+    assert len(text) > 100_000
+    assert "\n\n" not in text

@@ -41,7 +41,7 @@ def table(result: dict[str, Any]) -> Table:
     columns = list(result["rows"][0])
     shown = Table(*columns, title=f"{result['benchmark']} on {result['device']}: {result['about']}")
     for row in result["rows"]:
-        shown.add_row(*(str(row[column]) for column in columns))
+        shown.add_row(*("–" if row[column] is None else str(row[column]) for column in columns))
     return shown
 
 

@@ -52,18 +52,53 @@ def needle_prompt(
     in the haystack the text begins; ``needle`` is one of your own, or the name of a kind. ``chat`` wraps all of it in
     the tokenizer's chat template, where there is one.
     """
-    if not 0 <= depth <= 1:
-        raise ValueError(f"depth must lie between 0 and 1, not {depth}")
     draw = random.Random(f"needle:{seed}:{length}:{depth:.6f}")
     kind = needle if isinstance(needle, str) else needle.question
     if isinstance(needle, str):
         if needle not in NEEDLES:
             raise ValueError(f"needles are {', '.join(NEEDLES)}, not {needle!r}")
         needle = NEEDLES[needle](draw)
+    hidden = hide(
+        tokenizer, [needle.sentence], needle.question, length, [depth], draw=draw, haystack=haystack, chat=chat
+    )
+    _, answer = _sentence_tokens(tokenizer, needle.sentence, needle.answer)
+    places = hidden.at[0]
+    return NeedlePrompt(hidden.input_ids, needle, places, [places[i] for i in answer], depth, hidden.chat, kind)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A prompt as token ids, and the positions of the tokens of every sentence that was hidden in it, each with the
+    line breaks around it. ``tail`` are the tokens behind the text: the question and the template."""
+
+    input_ids: list[int]
+    at: list[list[int]]
+    chat: bool
+    tail: int
+
+
+def hide(
+    tokenizer: Any,
+    sentences: Sequence[str],
+    question: str,
+    length: int,
+    depths: Sequence[float],
+    *,
+    draw: random.Random,
+    haystack: str | None = None,
+    chat: bool = True,
+) -> Hidden:
+    """A prompt of exactly ``length`` tokens with every sentence at its depth (0 the beginning, 1 the end) of the text.
+
+    A sentence goes before the one that begins nearest in front of its place; of two at one place the first comes
+    first. ``draw`` says where in the haystack the text begins."""
+    for depth in depths:
+        if not 0 <= depth <= 1:
+            raise ValueError(f"depth must lie between 0 and 1, not {depth}")
     chat = chat and getattr(tokenizer, "chat_template", None) is not None
-    before, after = _frame(tokenizer, needle.question, chat)
-    hidden, answer = _needle_tokens(tokenizer, needle)
-    room = length - len(before) - len(after) - len(hidden)
+    before, after = _frame(tokenizer, question, chat)
+    hidden = [_sentence_tokens(tokenizer, sentence)[0] for sentence in sentences]
+    room = length - len(before) - len(after) - sum(map(len, hidden))
     if room < _LEAST_ROOM:
         least = length - room + _LEAST_ROOM
         raise ValueError(f"a needle prompt of {length} tokens leaves no room for a haystack: take at least {least}")
@@ -74,11 +109,14 @@ def needle_prompt(
     text = text * (room // len(text) + 1)
     start = _sentence_start(tokenizer, text, draw.randrange(len(text) - room + 1))
     context = list(text[start : start + room])
-    place = room if depth == 1 else _sentence_start(tokenizer, context, int(room * depth))
-    ids = [*before, *context[:place], *hidden, *context[place:], *after]
-    first = len(before) + place
-    places = list(range(first, first + len(hidden)))
-    return NeedlePrompt(ids, needle, places, [first + i for i in answer], depth, chat, kind)
+    places = [room if depth == 1 else _sentence_start(tokenizer, context, int(room * depth)) for depth in depths]
+    ids, at, done = list(before), [[0]] * len(sentences), 0
+    for place, number in sorted(zip(places, range(len(sentences)), strict=True)):
+        ids += context[done:place]
+        at[number] = list(range(len(ids), len(ids) + len(hidden[number])))
+        ids += hidden[number]
+        done = place
+    return Hidden([*ids, *context[done:], *after], at, chat, len(after))
 
 
 def needle_grid(
@@ -104,18 +142,19 @@ def _frame(tokenizer: Any, question: str, chat: bool) -> tuple[list[int], list[i
     return list(ids), list(tokenizer(after, add_special_tokens=False)["input_ids"])
 
 
-def _needle_tokens(tokenizer: Any, needle: Needle) -> tuple[list[int], list[int]]:
-    """The needle's tokens, a line of its own, and which of them hold the answer.
+def _sentence_tokens(tokenizer: Any, sentence: str, answer: str = "") -> tuple[list[int], list[int]]:
+    """A sentence's tokens, a line of its own, and which of them hold the answer.
 
     Found by what the tokens up to each position decode to: a token on its own may decode without its blank."""
-    text = f"\n{needle.sentence}\n"
-    ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])
+    ids = list(tokenizer(f"\n{sentence}\n", add_special_tokens=False)["input_ids"])
+    if not answer:
+        return ids, []
     ends = [len(tokenizer.decode(ids[: i + 1])) for i in range(len(ids))]
-    first = tokenizer.decode(ids).find(needle.answer)
-    last = first + len(needle.answer)
+    first = tokenizer.decode(ids).find(answer)
+    last = first + len(answer)
     held = [i for i, end in enumerate(ends) if end > first and (ends[i - 1] if i else 0) < last]
     if first < 0 or not held:
-        raise ValueError(f"the tokenizer does not give back the answer {needle.answer!r} of the needle")
+        raise ValueError(f"the tokenizer does not give back the answer {answer!r} of the needle")
     return ids, held
 
 

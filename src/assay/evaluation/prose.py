@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 
 #: A text of fewer characters is no haystack.
 _LEAST = 20_000
 _MOST = 400_000
+_TEXTS = (".txt", ".md", ".rst")
 _LICENCE = re.compile(r"(licen[cs]e|copying|notice)[^.]*(\.txt|\.md)?", re.IGNORECASE)
 _PROSE = re.compile(r"[A-Za-z][^.!?]{30,}[.!?]")
 
@@ -33,6 +37,30 @@ def licence_text() -> str:
 def package_text() -> str:
     """How the installed packages describe themselves: the sentences among code, tables and links."""
     return _joined(_descriptions())
+
+
+@cache
+def library_text() -> str:
+    """What Python's standard library says of itself: the sentences in the docstrings of its modules."""
+    return _joined(_docstrings())
+
+
+def folder_text(folder: str | Path) -> str:
+    """The text files of a folder (.txt, .md, .rst), or one file, as running text."""
+    path = Path(folder).expanduser()
+    found = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.suffix in _TEXTS)
+    text = "\n".join(re.sub(r"\s+", " ", each.read_text(errors="replace")).strip() for each in found)
+    if len(text) < _LEAST:
+        raise ValueError(f"{folder} holds {len(text):,} characters of text; a haystack has at least {_LEAST:,}")
+    return text
+
+
+def _docstrings() -> Iterator[str]:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for path in sorted(Path(os.__file__).parent.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        texts = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)]
+        yield " ".join(_PROSE.findall(re.sub(r"\s+", " ", " ".join(texts))))
 
 
 def _licences() -> Iterator[str]:

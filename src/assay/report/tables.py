@@ -127,7 +127,8 @@ def _counts(claims: Iterable[dict[str, Any]]) -> str:
 def bench_table(result: dict[str, Any], only: str | None = None) -> str:
     columns = only.replace("_", " ").split(",") if only else list(result["rows"][0])
     rows = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-    rows += ["| " + " | ".join(str(row[column]) for column in columns) + " |" for row in result["rows"]]
+    cells = [["–" if row[column] is None else str(row[column]) for column in columns] for row in result["rows"]]
+    rows += ["| " + " | ".join(each) + " |" for each in cells]
     return "\n".join(rows) + f"\n\n{result['machine']}, {result['versions']}\n"
 
 

@@ -83,7 +83,7 @@ def other_model(family):
     return getattr(transformers, f"{family}ForCausalLM")(config).eval()
 
 
-@pytest.mark.parametrize("family", ["Olmo2", "Granite", "StableLm", "Cohere"])
+@pytest.mark.parametrize("family", ["Granite", "StableLm", "Cohere"])
 @pytest.mark.parametrize("name", ["snapkv", "h2o", "one-run"])
 def test_so_does_the_cache_of_a_family_that_is_not_known_by_name(ids, family, name):
     model = other_model(family)
@@ -97,8 +97,8 @@ def test_so_does_the_cache_of_a_family_that_is_not_known_by_name(ids, family, na
 
 
 def test_what_a_family_that_is_not_known_cannot_do_is_refused(ids):
-    with pytest.raises(ValueError, match="known by name, not Olmo2Attention"):
-        SnapKV(20, 8, per_query_head=True).generate(other_model("Olmo2"), ids, max_new_tokens=2)
+    with pytest.raises(ValueError, match="known by name, not GraniteAttention"):
+        SnapKV(20, 8, per_query_head=True).generate(other_model("Granite"), ids, max_new_tokens=2)
 
 
 @torch.no_grad()
@@ -267,7 +267,7 @@ def test_full_attention_is_the_models_own_generation(make_model, ids):
     import transformers
 
     torch.manual_seed(0)
-    config = transformers.Olmo2Config(
+    config = transformers.GraniteConfig(
         vocab_size=97,
         hidden_size=32,
         intermediate_size=48,
@@ -279,7 +279,7 @@ def test_full_attention_is_the_models_own_generation(make_model, ids):
     )
     padded, mask = ids.clone(), torch.ones_like(ids)
     padded[0, :5], mask[0, :5] = 0, 0
-    for model in (transformers.Olmo2ForCausalLM(config).eval(), make_model("Mistral", sliding_window=16)):
+    for model in (transformers.GraniteForCausalLM(config).eval(), make_model("Mistral", sliding_window=16)):
         options = {"max_new_tokens": 4, "do_sample": False, "num_beams": 2}
         expected = model.generate(padded, attention_mask=mask, **options)
         assert torch.equal(FullAttention().generate(model, padded, attention_mask=mask, **options), expected)

@@ -129,7 +129,7 @@ def test_a_decoder_of_another_family_and_one_without_a_head_are_read_in_chunks(i
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     sizes = dict(vocab_size=97, hidden_size=64, intermediate_size=96, num_hidden_layers=4, num_attention_heads=8)
-    model = transformers.Olmo2ForCausalLM(transformers.Olmo2Config(**sizes, pad_token_id=0)).eval()
+    model = transformers.GraniteForCausalLM(transformers.GraniteConfig(**sizes, pad_token_id=0)).eval()
     chosen = GemFilter(layer=2, keep=12, **CUT)
     assert chosen.select(model, ids).chunks == 4
     assert torch.equal(chosen.select(llama.model, ids).scores, chosen.select(llama, ids).scores)

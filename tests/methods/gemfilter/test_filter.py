@@ -36,7 +36,7 @@ def test_softmax_scores_are_the_models_own_attention(make_model, ids, family):
 def test_an_unknown_architecture_goes_through_the_interface(ids):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
-    config = transformers.Olmo2Config(
+    config = transformers.GraniteConfig(
         vocab_size=97,
         hidden_size=64,
         intermediate_size=96,
@@ -46,7 +46,7 @@ def test_an_unknown_architecture_goes_through_the_interface(ids):
         pad_token_id=0,
         attn_implementation="eager",
     )
-    model = transformers.Olmo2ForCausalLM(config).eval()
+    model = transformers.GraniteForCausalLM(config).eval()
     attention = model(ids, output_attentions=True).attentions
     scores = GemFilter(layer=2, rule="softmax", pooling=None).score(model, prompt_of(model, ids))
     assert torch.allclose(scores[0], attention[2][0, :, -1].sum(dim=0), atol=1e-5)

@@ -59,8 +59,8 @@ class Layout:
     def positions(self, number: int) -> Tensor:
         """The prompt's positions that a chunk holds, in its order."""
         start = self.starts[number]
-        pieces = (range(self.anchor), range(start, start + self.size), range(self.length - self.tail, self.length))
-        return torch.tensor([place for piece in pieces for place in piece])
+        pieces = ((0, self.anchor), (start, start + self.size), (self.length - self.tail, self.length))
+        return torch.cat([torch.arange(*piece) for piece in pieces])
 
     def scored(self, number: int) -> Tensor:
         """Which tokens of a chunk it scores: its first ones draw attention whatever they say, and are left to the

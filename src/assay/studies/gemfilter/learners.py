@@ -112,6 +112,18 @@ def answers(model: Any, seen: Read, kept: Mapping[Key, Tensor], new: int) -> dic
 
 
 @torch.no_grad()
+def second_runs(model: Any, ids: Tensor, kept: Mapping[Key, Tensor], new: int) -> dict[Key, Tensor]:
+    """New tokens (batch, new) of a run on each selection (batch, keep) of the same prompts, all decoded together. Full
+    attention is the run on all positions."""
+    short = torch.cat([ids.gather(1, places) for places in kept.values()])
+    cache = trimmed_cache(model)
+    logits = model(short, past_key_values=cache, use_cache=True, logits_to_keep=1).logits
+    first = logits[:, -1].argmax(dim=-1, keepdim=True)
+    made = greedy(model, cache, first, torch.full_like(first, short.shape[1]), new)
+    return dict(zip(kept, made.chunk(len(kept)), strict=True))
+
+
+@torch.no_grad()
 def greedy(model: Any, cache: Any, first: Tensor, position: Tensor, new: int) -> Tensor:
     """Greedy decoding of rows whose caches have one length and whose first tokens (rows, 1) stand at ``position``
     (rows, 1): (rows, new). After its end a row repeats the token that ended it."""

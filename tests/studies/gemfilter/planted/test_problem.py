@@ -49,3 +49,17 @@ def test_what_does_not_fit_is_refused():
         PlantedNeedle(400, 2, pairs=9)
     with pytest.raises(ValueError, match="no room"):
         PlantedNeedle(40, 2, pairs=4)
+
+
+@pytest.mark.parametrize("apart", [1, 30])
+def test_the_facts_of_two_hops_lie_as_far_apart_as_asked(apart):
+    problem = PlantedNeedle(600, hops=2, apart=apart)
+    for needle in problem.sample(3, (0.0, 0.5, 1.0), 2).needle_at:
+        value, bridge = needle[0], needle[3]
+        assert abs(bridge - value) == 6 * apart
+
+
+@pytest.mark.parametrize(("hops", "apart"), [(1, 3), (2, 0), (2, 99)])
+def test_facts_that_cannot_be_so_far_apart_are_refused(hops, apart):
+    with pytest.raises(ValueError, match="places apart"):
+        PlantedNeedle(600, hops=hops, apart=apart)

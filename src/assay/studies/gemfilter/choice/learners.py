@@ -4,20 +4,48 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import torch
+
+from assay._extras import extra
 from assay.evaluation.prose import manual_text
 from assay.methods.gemfilter import choose_filter_layer
 from assay.networks.pretrained import Loaded, load_model
+from assay.training.seeds import stream
 
 from ..learners import Row
 
 #: Prompts on which layers are chosen come from seeds that no evaluation uses.
 TUNING_SEED = 9000
+TINY = "tiny"
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def loaded_model(name: str, device: str) -> Loaded:
-    """The model, read once per process and not once per unit."""
-    return load_model(name, device=device)
+    """The model, read once per process and not once per unit; ``tiny`` is a random one, for trying an arm out."""
+    return tiny_model(device) if name == TINY else load_model(name, device=device)
+
+
+def tiny_model(device: str) -> Loaded:
+    """A random Llama of three layers that reads bytes."""
+    with extra("llm", "a random Llama"):
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+        from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    letters = ["<pad>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    spelling = Tokenizer(models.BPE({letter: place for place, letter in enumerate(letters)}, []))
+    spelling.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    spelling.decoder = decoders.ByteLevel()
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
+    more = {"num_key_value_heads": 2, "max_position_embeddings": 8192, "initializer_range": 0.15}
+    config = LlamaConfig(vocab_size=len(letters), **sizes, **more, pad_token_id=0, bos_token_id=1, eos_token_id=None)
+    model = LlamaForCausalLM(config).eval()
+    draw = stream(0, "tiny model")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" not in name:
+                parameter.copy_(0.15 * torch.randn(parameter.shape, generator=draw))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=spelling, pad_token="<pad>")
+    return Loaded(model.to(device), tokenizer, TINY)
 
 
 def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int) -> list[Row]:

@@ -124,6 +124,39 @@ def selection_holds_the_needle(m: Measurements[Params]) -> Judgement:
     return (ours - theirs).named("share of the facts kept, GemFilter − SnapKV").above(0)
 
 
+def whole_and_cut(m: Measurements[Params], task: str) -> tuple[Every, Every]:
+    """Answers when the prompts are read whole, and in chunks, at all lengths."""
+    where = {"arm": "planted-chunks", "task": task}
+    return m.every("accuracy", method="whole", **where), m.every("accuracy", method="chunks", **where)
+
+
+@part.claims_over(
+    {
+        "X1a": {"task": "one-hop", "words": "facts of one hop", "headline": True},
+        "X1b": {"task": "two-hop, side by side", "words": "facts of two hops that stand side by side"},
+    },
+    statement="On planted {words} a hand-set model answers as many prompts when its filter layer reads them in chunks "
+    "as whole.",
+    source="beyond the source",
+)
+def chunks_find(m: Measurements[Params], *, task: str) -> Judgement:
+    whole, cut = whole_and_cut(m, task)
+    return (cut - whole).named("share answered, chunks − whole").at_least(0, tolerance=1e-6)
+
+
+@part.claim(
+    "X2",
+    "On planted facts of two hops that stand in different chunks a hand-set model loses half of its answers and more "
+    "by reading in chunks.",
+    source="beyond the source",
+    headline=True,
+)
+def chunks_join_nothing(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "planted-chunks", "task": "two-hop, far apart", "length": m.params.cut_lengths[0]}
+    whole, cut = (m.final("accuracy", method=method, **where) for method in ("whole", "chunks"))
+    return (whole - cut).named("share answered, whole − chunks").at_least(0.5)
+
+
 @part.claim(
     "N3",
     "When the facts of two hops about the asked key are missing, a hand-set model with GemFilter answers nothing.",

@@ -16,6 +16,8 @@ from .problem import Planted, PlantedNeedle
 from .theory import FOUND, LAYERS, hand_set_model
 
 NEW = 2
+#: Tokens of a chunk, behind the prompt's first one (on which heads rest) and before its last ones (the question).
+CHUNK, ANCHOR, TAIL = 128, 1, 16
 
 
 def planted_rows(problem: PlantedNeedle, seed: int, depths: tuple[float, ...], count: int, device: str) -> list[Row]:
@@ -38,6 +40,20 @@ def planted_rows(problem: PlantedNeedle, seed: int, depths: tuple[float, ...], c
         *_selection_rows(prompts, kept["layer", found], seen.index_sets, problem.length),
         _answered({"method": "absent"}, _absent(chosen, model, missing, device)),
     ]
+
+
+def chunked_rows(problem: PlantedNeedle, seed: int, depths: tuple[float, ...], count: int, device: str) -> list[Row]:
+    """The same prompts read whole and in chunks by the layer that finds them: is the value kept, and answered?"""
+    prompts, model = problem.sample(seed, depths, count), hand_set_model(problem, device=device)
+    whole = GemFilter(layer=FOUND[problem.hops][0], keep=problem.length // 8)
+    rows: list[Row] = []
+    for method, chosen in {"whole": whole, "chunks": replace(whole, chunk=CHUNK, anchor=ANCHOR, tail=TAIL)}.items():
+        selection = chosen.select(model, prompts.ids)
+        made = chosen.answer(model, selection, prompts.ids, max_new_tokens=NEW, do_sample=False)
+        found = [selection.recall(value, row) == 1 for row, value in enumerate(prompts.answer_at.tolist())]
+        rows.append(_answered({"method": method}, torch.tensor(found).float(), "coverage"))
+        rows.append(_answered({"method": method}, _right(made[:, -NEW:], prompts)))
+    return rows
 
 
 def _answered(columns: dict[str, Any], right: Tensor, metric: str = "accuracy") -> Row:

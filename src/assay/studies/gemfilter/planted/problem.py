@@ -35,8 +35,8 @@ class PlantedNeedle:
 
     One-hop facts are ``key v1 v2`` in one place. Two-hop facts are ``key bridge`` in one place and ``bridge v1 v2`` in
     another. Keys, bridges and values are all distinct, so that every other fact is a distractor from the same sets.
-    The value's place is at the asked depth, all others are drawn. With ``absent`` the facts about the asked key are
-    missing.
+    The value's place is at the asked depth, all others are drawn; ``apart`` says how many places before or behind the
+    value's that of its bridge lies. With ``absent`` the facts about the asked key are missing.
     """
 
     length: int
@@ -46,6 +46,7 @@ class PlantedNeedle:
     values: int = 16
     fillers: int = 8
     absent: bool = False
+    apart: int | None = None
 
     def __post_init__(self) -> None:
         if self.hops not in (1, 2):
@@ -54,6 +55,8 @@ class PlantedNeedle:
             raise ValueError(f"{self.pairs} facts of {self.hops} hops need more keys or values than there are")
         if self.blocks < 2 * self.hops * self.pairs:
             raise ValueError(f"a prompt of {self.length} tokens has no room for {self.pairs} facts")
+        if self.apart is not None and (self.hops != 2 or not 1 <= self.apart <= self.blocks // 2):
+            raise ValueError(f"facts of two hops lie 1 to {self.blocks // 2} places apart here, not {self.apart}")
 
     @property
     def vocabulary(self) -> int:
@@ -79,6 +82,10 @@ class PlantedNeedle:
         first = min(int(depth * self.blocks), self.blocks - 1)
         rest = torch.randperm(self.blocks - 1, generator=draw)[: self.hops * self.pairs - 1]
         places = [first, *(rest + (rest >= first)).tolist()]
+        if self.apart is not None:
+            bridge = first + (self.apart if first + self.apart < self.blocks else -self.apart)
+            others = [place for place in places[1:] if place != bridge]
+            places = [first, bridge, *others][: len(places)]
         needle: list[int] = []
         for fact in range(self.pairs):
             chain = [*names[fact].tolist()]

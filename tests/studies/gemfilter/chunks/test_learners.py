@@ -1,0 +1,98 @@
+"""The arms that read in chunks, on a small random model: what they measure is what the method itself selects."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+pytest.importorskip("transformers", reason="the study's models need the extra llm")
+
+from assay.studies.gemfilter.choice.learners import loaded_model
+from assay.studies.gemfilter.chunks import learners
+from assay.studies.gemfilter.chunks.learners import Reading
+
+READING = Reading(1, "window", 128, (128, 4096), (0.25, 0.5), ("manual",), 2)
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """In float64, so that a selection does not hang on rounding."""
+    made = loaded_model("tiny", "cpu")
+    made.model.double()
+    yield made
+    made.model.float()
+
+
+def by_method(rows, metric):
+    return {row.columns["method"]: row.metrics[metric] for row in rows if metric in row.metrics and row.columns}
+
+
+def test_a_chunk_that_holds_the_prompt_keeps_what_the_whole_prompt_does(loaded):
+    found = by_method(learners.recall_rows(loaded, 0, "ingredient", 768, READING, within=True), "recall")
+    assert set(found) == {"whole", "chunks of 128", "chunks of 4096", "no overlap", "anchor"}
+    assert found["whole"] == found["chunks of 4096"]
+
+
+def test_recall_is_that_of_the_methods_own_selection(loaded):
+    prompt = READING.prompt(loaded, 3, "passcode", 768)
+    ids = torch.tensor([prompt.ids])
+    selection = READING.cut(prompt).select(loaded.model, ids)
+    found = by_method(learners.recall_rows(loaded, 3, "passcode", 768, READING, within=False), "recall")
+    assert found["chunks of 128"] == pytest.approx(selection.recall(prompt.wanted))
+    assert "whole" not in found
+
+
+def test_answers_are_those_of_generation_from_the_kept_tokens(loaded, monkeypatch):
+    prompt = READING.prompt(loaded, 1, "ingredient", 768)
+    ids, said = torch.tensor([prompt.ids]), []
+    monkeypatch.setattr(type(prompt.task), "right", lambda _, text: bool(said.append(text)))
+    rows = learners.answer_rows(loaded, 1, "ingredient", 768, READING)
+    assert list(by_method(rows, "accuracy")) == ["whole", "chunks of 128", "chunks of 4096", "full"]
+    options = {"max_new_tokens": 2, "do_sample": False}
+    ours = READING.cut(prompt).generate(loaded.model, ids, **options)
+    full = loaded.model.generate(ids, **options)
+    expected = [loaded.tokenizer.decode(made[0, 768:]) for made in (ours, full)]
+    assert [said[1], said[3]] == expected
+
+
+def test_evidence_in_several_places_is_counted_whole_and_by_its_last_fact(loaded):
+    rows = learners.far_rows(loaded, 0, "four facts", 1024, READING)
+    assert set(by_method(rows, "recall")) == {"whole", "chunks"}
+    last = next(row for row in rows if "last_recall" in row.metrics)
+    everything = next(row for row in rows if "recall" in row.metrics)
+    assert last.trials < everything.trials
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_order_of_chunks_changes_no_more_than_pooling_may(loaded, seed):
+    rows = learners.control_rows(loaded, seed, 768, READING)
+    (changed,) = [row.metrics["changed"] for row in rows if "changed" in row.metrics]
+    assert 0 <= changed <= 1
+    cases = ["asked", "no question", "another fact", "cut, no overlap", "cut, overlap"]
+    assert list(by_method(rows, "recall")) == cases
+
+
+def test_without_pooling_the_order_of_chunks_changes_nothing(loaded, monkeypatch):
+    plain = Reading.whole
+    monkeypatch.setattr(Reading, "whole", lambda self, length: replace(plain(self, length), pooling=None))
+    prompt = READING.prompt(loaded, 0, "activity", 768)
+    assert learners._permuted_row(loaded, prompt, 0, READING).metrics == {"changed": 0.0, "moved": 1.0}
+
+
+def test_a_fact_that_is_moved_lies_across_a_boundary(loaded):
+    prompt = READING.prompt(loaded, 0, "ingredient", 768)
+    even = learners._even(prompt, 128)
+    layout = READING.cut(prompt, even, overlap=0).layout(loaded.model, 768)
+    start = layout.starts[layout.chunks // 2]
+    assert layout.chunks > 2
+    places = learners.moved_to(prompt, start - len(prompt.at[0]) // 2).at[0]
+    assert places[0] < start < places[-1]
+
+
+def test_seeds_take_depths_and_texts_in_turn():
+    reading = replace(READING, depths=(0.0, 0.5, 1.0), haystacks=("manual", "library"))
+    assert [reading.place(seed) for seed in (0, 1, 5)] == [(0.0, "manual"), (0.5, "library"), (1.0, "library")]
+
+
+def test_a_budget_is_an_eighth_and_no_more_than_the_texts():
+    assert [READING.whole(length).keep for length in (2048, 8192, 131_072)] == [256, 1024, 1024]
