@@ -243,6 +243,21 @@ def _check_free(name: str, folder: Path) -> None:
         raise UserError(f"run {taken[0]} is already called '{name}'")
 
 
+def mark_interrupted(run: str, *, runs: str | Path | None = None) -> Run:
+    """Say of a stored run that it was interrupted, where the process that ran it is gone and left it ``running``. The
+    same request goes on where it was."""
+    found = find_run(run, runs=runs)
+    if found.manifest.status == "running":
+        found.manifest.status = "interrupted"
+        found.store.write_manifest(found.manifest)
+    return found
+
+
+def find_study(name: str, *, studies: str | Path | None = None) -> Study:
+    """A study as its files are now, by its name: its parameters, presets, arms and claims."""
+    return discovery.find(name, studies_folder(studies))
+
+
 def remove_run(run: str, *, runs: str | Path | None = None) -> int:
     """Take a stored run away, with the units that no other run lists; returns the bytes that are free again."""
     found = find_run(run, runs=runs)
