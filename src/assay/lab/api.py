@@ -253,6 +253,11 @@ def mark_interrupted(run: str, *, runs: str | Path | None = None) -> Run:
     return found
 
 
+def has_study(name: str, *, studies: str | Path | None = None) -> bool:
+    """Whether there is likely to be a study of this name; nothing is loaded to find out."""
+    return discovery.may_hold(name, studies_folder(studies))
+
+
 def find_study(name: str, *, studies: str | Path | None = None) -> Study:
     """A study as its files are now, by its name: its parameters, presets, arms and claims."""
     return discovery.find(name, studies_folder(studies))

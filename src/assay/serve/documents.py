@@ -19,6 +19,8 @@ def forecast(found: Forecast) -> dict[str, Any]:
         "reuse": found.reuse,
         "seconds": found.seconds if found.seconds is not None and math.isfinite(found.seconds) else None,
         "stated": stated,
+        # Times are taken from stored units of the same arms, whatever their parameters were.
+        "alike": not any("new parameter value" in reason for reason in found.reasons.values()),
         "arms": found.rows(),
         "data": plan.data,
     }

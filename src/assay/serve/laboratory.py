@@ -26,7 +26,7 @@ class Laboratory:
         return lab.outlines(self.studies)
 
     def study(self, name: str) -> Study:
-        if name not in {outline.name for outline in self.outlines()}:
+        if not lab.has_study(name, studies=self.studies):
             raise NotHere(f"there is no study '{name}'")
         return lab.find_study(name, studies=self.studies)
 

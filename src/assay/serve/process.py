@@ -67,7 +67,8 @@ class Process:
         status = self._popen.wait()
         self._end_group()
         self._close()
-        return Ending(answer) if answer is not None else Ending(None, self._why(status))
+        with self._errors:
+            return Ending(answer) if answer is not None else Ending(None, self._why(status))
 
     def stop(self) -> None:
         """Interrupt it; what does not end by itself in a while is killed."""
@@ -92,10 +93,9 @@ class Process:
                     stream.close()
 
     def _why(self, status: int) -> str:
-        with self._errors as errors:
-            size = errors.seek(0, os.SEEK_END)
-            errors.seek(max(0, size - 2000))
-            lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 2000))
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         if status < 0:
             name = signal.Signals(-status).name if -status in set(signal.Signals) else str(-status)
             hint = " Was there enough memory?" if name == "SIGKILL" else ""

@@ -61,6 +61,7 @@ def _socket(settings: Settings) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
+        listening.listen(128)  # whoever opens the address at once waits, and is not refused
     except OSError as error:
         listening.close()
         why = error.strerror or error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 import socket
 from dataclasses import dataclass, field
@@ -61,12 +62,13 @@ def fresh_token() -> str:
     return secrets.token_urlsafe(24)
 
 
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:\[\]]+))(?::\d{1,5})?")
+
+
 def _name(host: str) -> str:
     """The name in a Host header, without its port and without the brackets of an IPv6 address."""
-    text = host.strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.rpartition(":")[0] if ":" in text else text
+    found = _HOST.fullmatch(host.strip().lower())
+    return (found[1] or found[2]) if found else ""
 
 
 def _is_address(name: str) -> bool:

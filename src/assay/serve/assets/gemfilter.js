@@ -1,7 +1,7 @@
 // GemFilter on a text of one's own: the answer, what was kept of the text, and what every layer would have kept.
 
 import { get, post } from "./api.js";
-import { fill, h, plural, tell } from "./dom.js";
+import { fill, h, tell } from "./dom.js";
 import * as live from "./live.js";
 
 function heat(result) {
@@ -73,7 +73,7 @@ export async function show(root) {
     missing ? h("p", { class: "notice" }, `This page cannot be used here: ${missing}.`) : h("form", { class: "asking", onsubmit: ask },
       h("label", { for: "text" }, "Text", text), h("label", { for: "question" }, "Question", question),
       h("div", { class: "panel-fields" }, h("label", { for: "keep" }, "Tokens kept", keep), h("label", { for: "layer" }, "Filter layer", layer), h("label", { for: "rule" }, "Rule", rule)),
-      h("p", { class: "actions" }, button, h("span", { class: "what" }, `${model}, on this machine; ${plural(1, "worker")} at a time`)), said),
+      h("p", { class: "actions" }, button, h("span", { class: "what" }, `${model}, on this machine; a question waits behind runs that were asked for before`)), said),
     result);
   return stop;
 }

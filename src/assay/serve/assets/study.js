@@ -94,7 +94,7 @@ export async function show(root, [name], query) {
   function draw(plan, error) {
     if (plan || error) panel.classList.remove("asking");
     const time = !plan ? "" : !plan.compute ? "at once" : plan.seconds === null ? plan.stated : `about ${duration(plan.seconds)}`;
-    const why = !plan ? "" : !plan.compute ? "Everything is stored already." : plan.seconds === null ? "the preset's stated cost; its units were never timed here" : "of computing, by units stored here";
+    const why = !plan ? "" : !plan.compute ? "Everything is stored already." : plan.seconds === null ? "the preset's stated cost; its units were never timed here" : plan.alike ? "of computing, by units stored here" : `of computing, going by stored units of other sizes; the whole preset is stated at ${plan.stated}`;
     fill(panel,
       h("h2", {}, "This run"),
       error ? h("p", { class: "notice bad", role: "alert" }, error.message) : !plan ? h("p", { class: "cost" }, h("b", {}, "…"), h("span", { class: "what" }, "looking at what is stored")) : [

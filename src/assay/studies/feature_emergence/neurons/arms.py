@@ -21,7 +21,7 @@ class Params(network.Params):
     """The network's own."""
 
 
-part = lab.Part("neurons", params=Params, presets={"laptop": lab.PartPreset(fewer={"neurons": 3})})
+part = lab.Part("neurons", params=Params, presets={"laptop": lab.PartPreset(fewer={"neurons": 2})})
 
 
 @part.arm(
@@ -36,8 +36,12 @@ def neurons(params: Params, seeds: Seeds, record: lab.Recorder, *, setting: str,
     problem = params.problem(inputs)
     train, _ = params.data(problem, seeds)
     truth = problem.truth(seeds)[:, 0]
-    steps, nets = zip(*looks(seeds, params.stages(), problem.features, train, params.network_fit()), strict=True)
-    shown = [_thinned(net) for net in nets]
+    fit = params.network_fit()
+    steps, shown = [], []
+    for step, net in looks(seeds, params.stages(), problem.features, train, fit):
+        record.progress(step, 2 + fit.steps)
+        steps.append(step)
+        shown.append(_thinned(net))
     points = torch.stack([disk([net.weights[seed] for net in shown], truth[seed]) for seed in range(len(truth))])
     cosines = points[..., 0]
     record.curve(steps, aligned_share=(cosines.abs() >= ALIGNED).double().mean(-1).mT)
