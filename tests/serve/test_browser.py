@@ -81,7 +81,7 @@ def test_a_wrong_value_is_told_and_cannot_be_started(chromium, address):
 def test_a_run_is_cancelled_and_another_survives_its_killed_worker(look, address):
     page = look("study/swarm")
     page.wait_for_selector(".split", timeout=LONG)
-    page.locator("#parameter-delay").fill("25")
+    page.locator("#parameter-delay").fill("12")
     page.locator("#parameter-delay").press("Tab")
     page.wait_for_selector(".field.changed", timeout=LONG)
     page.get_by_role("button", name="Start the run").click()

@@ -47,28 +47,26 @@ def served(stored, open_client, tmp_path_factory):
             yield client
 
 
-def routes(client):
-    """Every path and method of the schema, but for those that start a process of their own."""
-    paths = client.get("/openapi.json").json()["paths"]
-    return [(path, method) for path, methods in paths.items() for method in methods if not path.endswith("/report")]
+@pytest.fixture(scope="module")
+def operations(served):
+    """Every path and method of the schema with the names of its body, but for those that start a process at once."""
+    document = served.get("/openapi.json").json()
+    found = []
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            body = operation.get("requestBody")
+            name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2] if body else None
+            names = list(document["components"]["schemas"][name]["properties"]) if name else []
+            if not path.endswith("/report"):
+                found.append((path, method, names))
+    return found
 
 
-def fields(client, path, method):
-    """The names that a request's body has by the schema."""
-    document = client.get("/openapi.json").json()
-    body = document["paths"][path][method].get("requestBody")
-    if body is None:
-        return []
-    name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
-    return list(document["components"]["schemas"][name]["properties"])
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_no_request_is_an_error_of_the_server(served, data):
-    path, method = data.draw(st.sampled_from(routes(served)))
+def test_no_request_is_an_error_of_the_server(served, operations, data):
+    path, method, names = data.draw(st.sampled_from(operations))
     address = re.sub(r"\{\w+\}", lambda _: quote(data.draw(WORDS), safe=""), path)
-    names = fields(served, path, method)
     body = data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(names, WORDS | ODD)) | ODD) if names else None
     query = data.draw(st.dictionaries(st.sampled_from(["a", "b", "seed", "neurons", "x"]), WORDS, max_size=2))
     content = json.dumps(body).encode() if names else b""
@@ -89,7 +87,7 @@ def test_requests_made_from_the_schema_are_answered(served):
         if operation.path.endswith("/report"):
             continue
 
-        @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), database=None)
         @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
         def answered(case):
             request = case.as_transport_kwargs(base_url="http://127.0.0.1")

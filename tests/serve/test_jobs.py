@@ -39,7 +39,7 @@ class TestWorkers:
 
     def test_runs_one_after_another_cancel_and_verdicts(self, client, finished):
         first = start(client, set={"level": 0.45, "loud": True}, name="mine")
-        second = start(client, set={"delay": 30})
+        second = start(client, set={"delay": 8})
         third = start(client)
         assert client.get(f"/api/jobs/{second}").json()["state"] == "waiting"
         assert client.delete(f"/api/jobs/{third}").status_code == 409
@@ -61,7 +61,7 @@ class TestWorkers:
         assert client.get(f"/api/jobs/{second}").status_code == 404
 
     def test_a_killed_worker_is_told_and_can_be_taken_up_again(self, client, finished):
-        id = start(client, set={"delay": 1.5})
+        id = start(client, set={"delay": 1.0})
         job = until(client, id, lambda job: job["done"] >= 1)
         os.kill(job["pid"], signal.SIGKILL)
         ended = finished(client, id)
@@ -201,6 +201,25 @@ class TestQueue:
             eventually(lambda: Fake.made)
         with pytest.raises(Full, match="wait already"):
             line.add(job())
+
+
+def test_a_worker_that_cannot_be_started_is_told(line, monkeypatch):
+    def none(work):
+        raise OSError(11, "no more processes")
+
+    monkeypatch.setattr(queues, "Process", none)
+    line.add(mine := job())
+    eventually(lambda: mine.state == "failed")
+    assert "no more processes" in mine.message
+
+
+def test_old_jobs_are_forgotten(line, monkeypatch):
+    monkeypatch.setattr(queues, "MOST_KEPT", {"run": 2})
+    for _ in range(4):
+        line.add(mine := job())
+        line.cancel(mine)
+        eventually(lambda each=mine: each.over)
+    assert len(line.jobs()) == 3
 
 
 def test_a_job_keeps_the_shape_of_a_long_curve():

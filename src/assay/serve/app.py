@@ -49,7 +49,7 @@ def create_app(settings: Settings) -> FastAPI:
     # The pages that FastAPI would offer for its schema come from another site.
     app = FastAPI(title="Assay, the live lab", version=assay.__version__, lifespan=life, docs_url=None, redoc_url=None)
     app.state.hub = hub
-    app.state.queue = queue
+    app.state.warm = laboratory.warm
     app.include_router(studies.router(laboratory))
     app.include_router(jobs.router(laboratory, queue, hub))
     app.include_router(runs.router(laboratory, reports))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +14,33 @@ from assay.lab.outline import Outline
 
 from .models import Asked
 
+FRESH = 10.0  # seconds for which the list of studies is good
+
 
 class NotHere(Exception):
     """What was asked for is not among what there is."""
 
 
-@dataclass(frozen=True)
 class Laboratory:
-    runs_folder: Path
-    studies: str | None = None
+    def __init__(self, runs_folder: Path, studies: str | None = None) -> None:
+        self.runs_folder = runs_folder
+        self.studies = studies
+        self._lock = threading.Lock()
+        self._outlines: tuple[float, list[Outline]] | None = None
 
     def outlines(self) -> list[Outline]:
-        return lab.outlines(self.studies)
+        """All studies; an edit is seen after some seconds, since looking takes the reading of every file."""
+        with self._lock:
+            known = self._outlines
+            if known is None or time.monotonic() - known[0] > FRESH:
+                self._outlines = known = (time.monotonic(), lab.outlines(self.studies))
+            return known[1]
+
+    def warm(self) -> None:
+        """Load what the first questions would wait for."""
+        with contextlib.suppress(UserError):  # whoever asks hears of it
+            for outline in self.outlines()[:1]:
+                self.study(outline.name)
 
     def study(self, name: str) -> Study:
         if not lab.has_study(name, studies=self.studies):

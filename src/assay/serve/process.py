@@ -39,8 +39,8 @@ class Process:
             encoding="utf-8",
             start_new_session=True,
         )
-        self._stopped = False
         self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
         assert self._popen.stdin is not None
         # Its input stays open: when this process ends, however it ends, the worker sees the end of it and stops too.
         with contextlib.suppress(BrokenPipeError):
@@ -65,6 +65,9 @@ class Process:
             else:
                 hear(told)
         status = self._popen.wait()
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
         self._end_group()
         self._close()
         with self._errors:
@@ -73,14 +76,13 @@ class Process:
     def stop(self) -> None:
         """Interrupt it; what does not end by itself in a while is killed."""
         with self._lock:
-            if self._stopped:
+            if self._timer is not None or self._popen.returncode is not None:
                 return
-            self._stopped = True
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGINT)
-        timer = threading.Timer(GRACE, self._end_group)
-        timer.daemon = True
-        timer.start()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGINT)
+            self._timer = threading.Timer(GRACE, self._end_group)
+            self._timer.daemon = True
+            self._timer.start()
 
     def _end_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from assay.lab import UserError
 
 from .jobs import Job
 from .journal import Journal
 from .process import Ending, Process
 
 MOST_WAITING = 50
+MOST_KEPT = {"run": 100, "gemfilter": 10}
 
 
 class Full(Exception):
@@ -71,6 +75,7 @@ class Queue:
             if sum(each.state == "waiting" for each in self._jobs.values()) >= MOST_WAITING:
                 raise Full(f"{MOST_WAITING} jobs wait already; cancel some, or wait with them")
             self._jobs[job.id] = job
+            self._forget_old()
             self._changed.notify_all()
             document = job.document()
         self._note(job)
@@ -95,6 +100,13 @@ class Queue:
         self._journal.write(self._jobs.values())
         return True
 
+    def _forget_old(self) -> None:
+        """Keep the newest jobs of each kind that are over; what they computed is stored, an answer is gone."""
+        for kind, most in MOST_KEPT.items():
+            over = [job for job in self._jobs.values() if job.kind == kind and job.over]
+            for job in over[:-most]:
+                del self._jobs[job.id]
+
     def _work(self) -> None:
         while (job := self._next()) is not None:
             ending = self._carry_out(job)
@@ -113,11 +125,16 @@ class Queue:
                 if self._closing:
                     return None
                 job = next((each for each in self._jobs.values() if each.state == "waiting"), None)
-                if job is not None:
+                if job is None:
+                    self._changed.wait()
+                    continue
+                try:
                     self._process, self._current = Process(job.work), job
-                    job.begin(self._process.pid)
-                    return job
-                self._changed.wait()
+                except OSError as error:
+                    job.end("failed", f"No worker process could be started: {error.strerror or error}")
+                    continue
+                job.begin(self._process.pid)
+                return job
 
     def _carry_out(self, job: Job) -> Ending:
         self._note(job)
@@ -150,5 +167,6 @@ class Queue:
         """Write the list down and tell of the job."""
         with self._changed:
             document = job.document()
-            self._journal.write(self._jobs.values())
+            with contextlib.suppress(UserError):  # a full disk costs the memory of a restart, and no work
+                self._journal.write(self._jobs.values())
         self._tell(document)

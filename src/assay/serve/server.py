@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import types
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +36,7 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
         settings = replace(settings, port=listening.getsockname()[1])
         app = create_app(settings)
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=5)
+        threading.Thread(target=app.state.warm, daemon=True).start()
         say(f"the live lab is at {settings.address}  (Ctrl-C stops it)")
         Server(config, app.state.hub.close).run(sockets=[listening])
 
