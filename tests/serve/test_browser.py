@@ -132,11 +132,12 @@ def test_the_explorer_is_scrubbed_and_tells_of_a_neuron(look, named):
     assert page.evaluate(ink) != before
     assert page.locator(".neuron .value").inner_text() == "100 %"
     # At the end all are at the goal, at the right edge of the disk.
-    box = page.locator("canvas.disk").bounding_box()
-    page.mouse.move(box["x"] + box["width"] - 26, box["y"] + box["height"] / 2)
+    disk = page.locator("canvas.disk")
+    size = disk.bounding_box()["width"]
+    disk.hover(position={"x": size - 26, "y": size / 2})
     page.locator(".neuron h2", has_text=re.compile("^Neuron")).wait_for()
     assert page.locator(".neuron .value").inner_text() == "1"
-    page.mouse.move(box["x"] + 4, box["y"] + 4)
+    disk.hover(position={"x": 4, "y": 4})
     page.get_by_label("Number").fill("3")
     page.get_by_label("Number").press("Enter")
     assert page.locator(".neuron h2").inner_text() == "Neuron 3"
