@@ -57,7 +57,7 @@ def test_commands_run(page, folder):
         assert words[0] == "assay", f"{page.name} shows a command that this test does not know: {line}"
         if "laptop" in line or (not ({"--preset", "--help", "list", "bench"} & set(words)) and words[1] == "run"):
             words.append("--help")  # minutes of work: the words are checked, the work is not done
-        if words[1] == "bench":
+        if words[1] in ("bench", "serve"):
             words.append("--help")
         done = run([sys.executable, "-m", "assay.cli", *words[1:]], folder)
         assert done.returncode == 0, f"{line}\n{done.stderr[-2000:]}"

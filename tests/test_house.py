@@ -16,7 +16,7 @@ import assay
 PACKAGE = Path(assay.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = ("data", "networks", "probes", "training", "methods", "evaluation")
-UPPER = ("lab", "studies", "report", "apps", "benchmarks", "cli")
+UPPER = ("lab", "studies", "report", "serve", "apps", "benchmarks", "cli")
 LABS_OWN = ("polars", "altair", "pydantic", "typer", "rich", "joblib")
 
 
@@ -105,6 +105,17 @@ def test_the_lab_knows_no_study(path):
     # Discovery asks the package of studies for its folder; no one names a study. A report is one of the lab's calls.
     allowed = {"discovery.py": {"assay.studies"}, "api.py": {"assay.report", "assay.report.site"}}.get(path.name, set())
     assert set(within(imports(path), "assay.studies", "assay.report", "assay.apps", "assay.cli")) <= allowed
+
+
+@pytest.mark.parametrize("path", files("lab", "studies", "report"), ids=show)
+def test_nothing_but_the_command_line_knows_the_live_lab(path):
+    assert within(imports(path), "assay.serve") == []
+
+
+@pytest.mark.parametrize("path", files("serve"), ids=show)
+def test_the_live_lab_knows_no_study_and_no_command(path):
+    assert within(imports(path), "assay.studies", "assay.cli", "assay.benchmarks") == []
+    assert within(imports(path), "pickle", "cloudpickle", "multiprocessing") == []
 
 
 # The lab's side of a study, and its science.

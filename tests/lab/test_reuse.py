@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 
@@ -335,6 +336,17 @@ def test_the_forecast_tells_counts_reasons_and_time(workshop):
     assert ahead.rows()[0] == {"arm": "helped", "compute": 1, "reuse": 0, "reason": "`learners.py` changed since"}
     assert "4 stored" in repr(ahead)
     assert "<table>" in ahead._repr_html_()
+
+
+def test_time_is_taken_from_the_units_whose_parameters_are_nearest(workshop):
+    for scale, seconds in ((1.0, 3.0), (5.0, 300.0)):
+        run = lab.run("reuse", set={"scale": scale}, arms="helped", seeds=3, jobs=1, **workshop.where)
+        for unit in run.manifest.units:
+            noted = run.store.units / unit.key / "unit.json"
+            noted.write_text(json.dumps({**json.loads(noted.read_text()), "seconds": seconds}))
+    for scale, expected in ((1.0, 2.0), (5.0, 200.0)):
+        ahead = lab.plan("reuse", set={"scale": scale}, arms="helped", seeds=5, **workshop.where)
+        assert ahead.seconds == pytest.approx(expected)
 
 
 def test_an_override_that_no_chosen_arm_reads_is_refused(workshop):

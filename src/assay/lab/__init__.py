@@ -12,7 +12,10 @@ if TYPE_CHECKING:
         compare,
         confirm,
         find_run,
+        find_study,
+        has_study,
         maps,
+        mark_interrupted,
         open_run,
         outlines,
         plan,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from .recorder import Recorder
     from .regions import Region
     from .registry import Arm
+    from .snapshots import Snapshots
     from .stored import Findings, Run
     from .study import Study
     from .values import Every, Exact, Values, combine, farthest_from, pick, pool
@@ -75,6 +79,7 @@ __all__ = [
     "Region",
     "Run",
     "Said",
+    "Snapshots",
     "Started",
     "Study",
     "UnitDone",
@@ -87,7 +92,10 @@ __all__ = [
     "confirm",
     "farthest_from",
     "find_run",
+    "find_study",
+    "has_study",
     "maps",
+    "mark_interrupted",
     "open_run",
     "outlines",
     "pick",

@@ -14,8 +14,19 @@ from .errors import UserError
 from .events import Listener, nobody
 from .folders import runs_folder, studies_folder
 from .forecast import Forecast
-from .opening import check_free, find_run, newest_run, open_run, remove_run, rename_run, runs
-from .requests import find_study, outside_of, planned, request_of
+from .opening import (
+    check_free,
+    find_run,
+    find_study,
+    has_study,
+    mark_interrupted,
+    newest_run,
+    open_run,
+    remove_run,
+    rename_run,
+    runs,
+)
+from .requests import outside_of, planned, request_of, study_now
 from .store import Store
 from .stored import Findings, Run
 from .sweeping import maps, sweep
@@ -30,7 +41,10 @@ __all__ = [
     "compare",
     "confirm",
     "find_run",
+    "find_study",
+    "has_study",
     "maps",
+    "mark_interrupted",
     "newest_run",
     "open_run",
     "outlines",
@@ -83,7 +97,7 @@ def run(
         raise UserError("--address names a cluster, so say of which kind: --backend ray or --backend dask")
     request = request_of(preset, seeds, first_seed, set, arms, point, device)
     outside = outside_of(study, studies)
-    found = find_study(study, outside)
+    found = study_now(study, outside)
     store = Store(runs_folder(runs), found.name)
     options = Options(jobs, backend, address, outside, name)
     check_free(name, store.runs)
@@ -116,7 +130,7 @@ def plan(
     from .reasons import expected_seconds, reasons
 
     request = request_of(preset, seeds, first_seed, set, arms, point, device)
-    found = find_study(study, outside_of(study, studies))
+    found = study_now(study, outside_of(study, studies))
     store = Store(runs_folder(runs), found.name)
     refuse_idle_overrides(found, request)
     made = planned(found, request, store)
@@ -242,7 +256,7 @@ def try_arm(
     from .trying import tried
 
     request = request_of(preset, seeds, first_seed, set, arm, point, device)
-    return tried(find_study(study, outside_of(study, studies)), arm, request)
+    return tried(study_now(study, outside_of(study, studies)), arm, request)
 
 
 def outlines(studies: str | Path | None = None) -> list[Outline]:

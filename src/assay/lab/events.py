@@ -16,11 +16,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Started(Event):
-    """The run has its plan: ``total`` units, of which ``stored`` need not be computed."""
+    """The run has its plan: ``total`` units, of which ``stored`` need not be computed. ``run`` is its id, empty for
+    work that no run is written down for."""
 
     study: str
     total: int
     stored: int
+    run: str = ""
 
 
 @dataclass(frozen=True)

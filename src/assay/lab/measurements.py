@@ -156,6 +156,10 @@ class Measurements(Generic[P]):
         """A recorded array with all seeds of the run stacked in order: (seeds, ...)."""
         return self._seeds_and_array(name, step, where)[1]
 
+    def array_names(self, **where: Any) -> set[str]:
+        """The names of all arrays that the matching units recorded."""
+        return set(self._array_names(where)) if self._array_names else set()
+
     def array_per_seed(
         self,
         name: str,

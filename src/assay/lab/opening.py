@@ -1,4 +1,4 @@
-"""Stored runs: the one that a question means, all of them, by name, renamed, taken away."""
+"""Studies by name, and stored runs: the one that a question means, all of them, by name, renamed, taken away."""
 
 from __future__ import annotations
 
@@ -111,6 +111,26 @@ def check_free(name: str, folder: Path) -> None:
     taken = [run.id for run in all_runs(None, folder, None) if name and run.manifest.name == name]
     if taken:
         raise UserError(f"run {taken[0]} is already called '{name}'")
+
+
+def mark_interrupted(run: str, *, runs: str | Path | None = None) -> Run:
+    """Say of a stored run that it was interrupted, where the process that ran it is gone and left it ``running``. The
+    same request goes on where it was."""
+    found = find_run(run, runs=runs)
+    if found.manifest.status == "running":
+        found.manifest.status = "interrupted"
+        found.store.write_manifest(found.manifest)
+    return found
+
+
+def has_study(name: str, *, studies: str | Path | None = None) -> bool:
+    """Whether there is likely to be a study of this name; nothing is loaded to find out."""
+    return discovery.may_hold(name, studies_folder(studies))
+
+
+def find_study(name: str, *, studies: str | Path | None = None) -> Study:
+    """A study as its files are now, by its name: its parameters, presets, arms and claims."""
+    return discovery.find(name, studies_folder(studies))
 
 
 def remove_run(run: str, *, runs: str | Path | None = None) -> int:

@@ -29,21 +29,25 @@ def reasons(plan: Plan, store: Store) -> dict[str, str]:
 
 def expected_seconds(plan: Plan, store: Store) -> float | None:
     """What the units to compute may take, one after another, going by stored units of the same arms: seconds per seed
-    of the same point where there are some, of the arm elsewhere. None when an arm has never been timed."""
-    spent: dict[str, list[tuple[Mapping[str, Any], float]]] = {}
+    of the same point where there are some, of the arm elsewhere, and of those by the ones whose parameters differ
+    least. None when an arm has never been timed."""
+    spent: dict[str, list[Mapping[str, Any]]] = {}
     for ranges in store.ranges().values():
         for found in ranges:
             meta = store.meta(found.key)
             if meta and meta.get("device") == plan.request.device:
-                rate = float(meta.get("seconds", 0.0)) / len(meta["seeds"])
-                spent.setdefault(meta["arm"], []).append((meta["point"], rate))
+                spent.setdefault(meta["arm"], []).append(meta)
     total = 0.0
     for unit in plan.to_compute:
         timed = spent.get(unit.arm)
         if not timed:
             return None
-        same = [rate for point, rate in timed if point == dict(unit.point)] or [rate for _, rate in timed]
-        total += len(unit.seeds) * sum(same) / len(same)
+        same = [meta for meta in timed if meta["point"] == dict(unit.point)] or timed
+        used = _used(plan, unit)
+        apart = [sum(meta["params"].get(name) != value for name, value in used.items()) for meta in same]
+        nearest = [meta for meta, count in zip(same, apart, strict=True) if count == min(apart)]
+        rates = [float(meta.get("seconds", 0.0)) / len(meta["seeds"]) for meta in nearest]
+        total += len(unit.seeds) * sum(rates) / len(rates)
     return total
 
 

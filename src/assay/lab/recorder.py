@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from . import checkpoint
+from . import checkpoint, snapshots
 
 Scalar = str | int | float | bool
 _SCHEMA = {"seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64, "trials": pl.Int64}
@@ -28,6 +28,7 @@ class Recorder:
     >>> record(at={"neuron": "lucky"}, cosine=values)        # an extra column of the tidy table
     >>> record.curve(steps, loss=values)                     # values: (steps, seeds)
     >>> record.array("weights", tensor, step=2)              # tensor: (seeds, ...)
+    >>> record.neurons(steps, points, landmarks=places)      # neurons over training, for the explorer
     >>> record.note(learning_rate=0.1)                       # a choice that was made, kept with the unit
 
     A unit that takes long says how far it is and keeps its state now and then; one that was killed then goes on there:
@@ -103,6 +104,14 @@ class Recorder:
         if key in self.arrays:
             raise ValueError(f"array {key} was recorded twice")
         self.arrays[key] = array
+
+    def neurons(self, steps: Iterable[int], points: Any, *, landmarks: Mapping[str, Any], **probes: Any) -> None:
+        """Keep neurons over training, which ``assay serve`` shows as they move. ``points`` (seeds, steps, neurons, 2)
+        are their places in one plane for all steps, ``landmarks`` the places (seeds, 2) of the true features there, and
+        every probe says something of each neuron: (seeds, steps, neurons)."""
+        places, values = ({name: _plain(each) for name, each in given.items()} for given in (landmarks, probes))
+        for name, array in snapshots.packed(len(self._seeds), steps, _plain(points), places, values):
+            self.array(name, array)
 
     def note(self, **choices: Any) -> None:
         """Keep a choice (a tuned learning rate, a data set's size) with the unit; JSON values only."""

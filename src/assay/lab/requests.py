@@ -21,7 +21,7 @@ def name_of(study: str | Study) -> str:
     return study if isinstance(study, str) else study.name
 
 
-def find_study(study: str | Study, outside: str | None) -> Study:
+def study_now(study: str | Study, outside: str | None) -> Study:
     """The study as its files are now, also where an object was given that may be older."""
     return discovery.find(study if isinstance(study, str) else study.name, outside)
 

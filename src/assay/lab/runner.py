@@ -36,7 +36,7 @@ def run(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult
     _make_ready(plan, store, options)
     result = RunResult(manifest_of(plan, options))
     store.write_manifest(result.manifest)
-    tell(Started(plan.study.name, len(plan.units), len(plan.to_reuse)))
+    tell(Started(plan.study.name, len(plan.units), len(plan.to_reuse), result.manifest.id))
     for arm, reason in plan.skipped.items():
         tell(Said(f"arm '{arm}' is left out: {reason}"))
     for sentence in _why(reasons(plan, store)):

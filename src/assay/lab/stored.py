@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from .measurements import Measurements
+    from .snapshots import Snapshots
     from .study import Study
 
 MARKS = {"holds": "✓", "fails": "✗", "undecided": "?", "not run": "–"}
@@ -211,6 +212,20 @@ class Run:
         if kept is not None and kept["judged_by"] == mark_of(self.manifest.study, self.outside):
             return bool(kept["parameters_changed"])
         return self._parameters_changed()
+
+    @property
+    def snapshots(self) -> list[Snapshots]:
+        """Neurons over training, of every arm that recorded them."""
+        from .snapshots import snapshots_of
+
+        return snapshots_of(self)
+
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether there are any, without reading them."""
+        from .snapshots import has_snapshots
+
+        return has_snapshots(self)
 
     @property
     def missing(self) -> int:

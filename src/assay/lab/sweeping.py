@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import UserError
 from .events import Listener, nobody
 from .folders import runs_folder, stored_studies
-from .requests import find_study, name_of, outside_of, request_of
+from .requests import name_of, outside_of, request_of, study_now
 from .store import Store
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def sweep(
     if both := [name for name in vary if name in request.overrides]:
         raise UserError(f"{both[0]} is both varied and set")
     outside = outside_of(study, studies)
-    found = find_study(study, outside)
+    found = study_now(study, outside)
     asked = Asked(found, find_claim(found, claim), dict(vary), request, budget)
     store = Store(runs_folder(runs), found.name)
     options = Options(jobs, backend, address, outside)

@@ -12,6 +12,7 @@ from .fixed_features import arms as fixed_features
 from .image_weights import arms as image_weights
 from .injected_inputs import arms as injected_inputs
 from .network import arms as network
+from .neurons import arms as neurons
 from .params import SETTINGS
 from .resnet import arms as resnet
 
@@ -23,6 +24,7 @@ class Params(
     image_weights.Params,
     clusters.Params,
     fixed_features.Params,
+    neurons.Params,
     network.Params,
     first_steps.Params,
 ):
@@ -46,6 +48,7 @@ study = lab.Study(
         construction.part,
         first_steps.part,
         network.part,
+        neurons.part,
         fixed_features.part,
         clusters.part,
         image_weights.part,
