@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .forward_pruning import ForwardMagnitudePruner
     from .gemfilter import (
         H2O,
+        FilterIndex,
         FullAttention,
         GemFilter,
         OneRun,
@@ -84,6 +85,7 @@ __all__ = [
     "Descent",
     "EraseAndStep",
     "FeatureConstants",
+    "FilterIndex",
     "FineToCoarse",
     "FlipReport",
     "FlippedLabels",
