@@ -167,14 +167,19 @@ class FilterIndex:
         read, reused = sum(one.read for one in made), sum(one.reused for one in made)
         return Changes(read, reused, len(gone), sum(one.seconds for one in made))
 
-    def select(self, tail: Sequence[int], *, among: Sequence[str] | None = None) -> Found:
+    def select(
+        self,
+        tail: Sequence[int],
+        *,
+        among: Sequence[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Found:
         """The tokens that a question points at, in all documents or ``among`` some. ``tail`` is the question as it
-        stands behind a text, template and all; it needs as many tokens as there are rows that score."""
+        stands behind a text, template and all; where a window of rows scores, it ends where the question begins."""
         started, tail = now(self.reader.device), [int(i) for i in tail]
-        if len(tail) < self.chosen.rows:
-            raise ValueError(
-                f"the question has {len(tail)} tokens, and the filter looks at its last {self.chosen.rows}"
-            )
+        if not tail:
+            raise ValueError("the question is empty: there is nothing to ask")
+        rows = min(self.chosen.rows, len(tail))
         known = self.store.documents()
         names = list(known) if among is None else list(among)
         if unknown := [name for name in names if name not in known]:
@@ -194,9 +199,11 @@ class FilterIndex:
         joined = Joined(self.chosen.rule, shelf)
         for batch in self._asked(shelf, keys):
             states = [self.store.get(keys[number]) for number in batch]
-            projected = self.reader.behind(states, tail, self.chosen.rows)
+            projected = self.reader.behind(states, tail, rows)
             for place, number in enumerate(batch):
                 joined.add(number, projected.of(place))
+            if progress is not None:
+                progress(len(joined.chunks), shelf.chunks)
         raw = joined.scores().cpu()
         scores = {name: self.chosen.pooled(shelf.of(raw, place)) for place, name in enumerate(names)}
         kept = self._kept(scores)
