@@ -61,10 +61,12 @@ def proxy(
             socket = listening(host, port)
         except OSError as error:
             raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-        shortener = shortener_for(settings, filter_model, layer=layer, device=pick_device(device), tell=say)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    logging.getLogger("assay.proxy").setLevel(logging.INFO)
-    host, port = socket.getsockname()[:2]
-    say(f"prompts of more than {settings.long:,} tokens are shortened to about {settings.keep:,}, then {upstream}")
-    say(f"listening on http://{host}:{port}/v1")
-    serve(settings, shortener, socket)
+    with socket:
+        with one_sentence():
+            shortener = shortener_for(settings, filter_model, layer=layer, device=pick_device(device), tell=say)
+        logging.basicConfig(level=logging.WARNING, format="%(message)s")
+        logging.getLogger("assay.proxy").setLevel(logging.INFO)
+        host, port = socket.getsockname()[:2]
+        say(f"prompts of more than {settings.long:,} tokens are shortened to about {settings.keep:,}, then {upstream}")
+        say(f"listening on http://{host}:{port}/v1")
+        serve(settings, shortener, socket)

@@ -2,9 +2,9 @@
 
     python tests/apps/documents/compare_retrievers.py bm25 minilm gemfilter [--use judged] [--save results/FILE.json]
 
-All have the same passages, the pages' prose without code, and the same budget of tokens. ``first`` is the share of questions whose best passage is from
-a right file, ``kept`` the share with one among the passages that fit the budget, ``rank`` the mean of 1/rank of the
-first right file (0 where none was kept)."""
+All have the same passages, the pages' prose without code, and the same budget of tokens. ``first`` is the share of
+questions whose best passage is from a right file, ``kept`` the share with one among the passages that fit the budget,
+``rank`` the mean of 1/rank of the first right file (0 where none was kept)."""
 
 from __future__ import annotations
 

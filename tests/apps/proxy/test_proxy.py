@@ -4,9 +4,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import socket
-import subprocess
-import sys
 import threading
 import time
 
@@ -282,34 +279,3 @@ def test_a_filter_that_breaks_is_told_without_its_text(proxy, monkeypatch, upstr
     made = post(proxy(), CHAT)
     assert made.status_code == 500
     assert made.json()["error"]["message"] == "the filter failed (RuntimeError)"
-
-
-def test_the_port_is_known_to_be_taken(folder):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        words = ["proxy", "--upstream", "http://127.0.0.1:9/v1", "--port", str(taken.getsockname()[1])]
-        done = subprocess.run([sys.executable, "-m", "assay.cli", *words], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "cannot listen on 127.0.0.1" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--upstream", "localhost:8000"], "--upstream takes an address such as"),
-        (["--upstream", "http://x/v1", "--keep", "3"], "keep must be at least 64"),
-        (["--upstream", "http://x/v1", "--layer", "low", "--filter-model", "FOLDER"], "--layer takes a number"),
-        (["--upstream", "http://x/v1", "--layer", "9", "--filter-model", "FOLDER"], "layer must lie between 0 and 2"),
-        (["--upstream", "http://x/v1", "--filter-model", "./none"], "the model './none' is not here"),
-    ],
-)
-def test_bad_words_get_one_sentence(words, sentence, folder):
-    words = [str(folder) if word == "FOLDER" else word for word in words]
-    done = subprocess.run(
-        [sys.executable, "-m", "assay.cli", "proxy", "--port", "0", *words], capture_output=True, text=True
-    )
-    assert done.returncode == 2, done.stderr
-    assert sentence in done.stderr.strip().splitlines()[-1]
-    assert "Traceback" not in done.stderr

@@ -54,10 +54,15 @@ def _below(folder: Path, rules: list[_Rule]) -> Iterator[Path]:
         if entry.name.startswith(".") or _ignored(path, inside, rules):
             continue
         if inside:
-            if entry.name not in _PASSED_OVER and not entry.name.endswith(".egg-info"):
+            if entry.name not in _PASSED_OVER and not entry.name.endswith(".egg-info") and not _an_index(path):
                 yield from _below(path, rules)
         elif entry.is_file():
             yield path
+
+
+def _an_index(folder: Path) -> bool:
+    """An index that somebody put among the documents is none of them."""
+    return (folder / "chunks").is_dir() and (folder / "manifest.json").is_file()
 
 
 @dataclass(frozen=True)
