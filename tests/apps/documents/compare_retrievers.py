@@ -2,7 +2,7 @@
 
     python tests/apps/documents/compare_retrievers.py bm25 minilm gemfilter [--use judged] [--save results/FILE.json]
 
-All have the same passages, the pages' prose without code, and the same budget of tokens. ``first`` is the share of
+All have the same passages and the same budget of tokens. ``first`` is the share of
 questions whose best passage is from a right file, ``kept`` the share with one among the passages that fit the budget,
 ``rank`` the mean of 1/rank of the first right file (0 where none was kept)."""
 
@@ -30,7 +30,7 @@ def questions(use: str) -> list[dict]:
 
 
 def prose(library: Library) -> Library:
-    """The pages without their code blocks: questions are about what is said, and half of the reading is saved."""
+    """The pages without their code blocks."""
     made = {}
     for name, one in library.documents.items():
         text = re.sub(r"^```.*?^```\n", "", one.text.text, flags=re.M | re.S)
@@ -65,9 +65,11 @@ def main() -> None:
     words.add_argument("--layer", default="auto")
     words.add_argument("--model", default="smollm2")
     words.add_argument("--save", type=Path)
+    words.add_argument("--prose", action="store_true", help="the pages without their code blocks: half of the reading")
     words.add_argument("--minutes", type=float, default=1e9, help="stop after so many; the same command goes on")
     given, started = words.parse_args(), time.monotonic()
-    library = prose(Library.of([ROOT / PAGES]))
+    library = Library.of([ROOT / PAGES])
+    library = prose(library) if given.prose else library
     models = loaded_once("cpu", tell=print)
     tokenizer = models.tokenizer(given.model)
 

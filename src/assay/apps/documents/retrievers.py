@@ -202,13 +202,13 @@ def _all(library: Library) -> list[Document]:
 
 
 def framed(tokenizer: Any, question: str) -> tuple[list[int], list[int]]:
-    """What stands before a text and behind it: the chat template's beginning, and the question with its end."""
-    asked = f"\n\nQuestion: {question}"
-    mark, before, behind = "⁂", "", f"{asked}\nAnswer:"
+    """What stands before a text and behind it: the chat template's beginning, and the question. What a template puts
+    behind a question is left out: its rows look at everything alike, and the question's own rows do not see it."""
+    mark, before = "⁂", ""
     if getattr(tokenizer, "chat_template", None):
         turns = [{"role": "user", "content": mark}]
         rendered = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        before, _, ending = rendered.partition(mark)
-        behind = asked + ending
-    head, tail = (tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"] for part in (before, behind))
+        before, _, _ = rendered.partition(mark)
+    parts = (before, f"\n\nQuestion: {question}")
+    head, tail = (tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"] for part in parts)
     return list(head), list(tail)

@@ -135,14 +135,15 @@ def make_app(settings: Settings, shortener: Shortener, *, transport: Any = None)
 async def _body(request: Request, largest: int) -> bytes:
     """All of a body, or a refusal as soon as it is too large."""
     sentence = f"the request is larger than the {largest / 2**20:g} MB that this proxy takes"
+    closed = {"connection": "close"}
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told) > largest:
-        raise _Refused(refusal(413, "request_too_large", sentence))
+        raise _Refused(refusal(413, "request_too_large", sentence, closed))
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > largest:
-            raise _Refused(refusal(413, "request_too_large", sentence))
+            raise _Refused(refusal(413, "request_too_large", sentence, closed))
         parts.append(part)
     return b"".join(parts)
 
