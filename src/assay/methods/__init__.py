@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .forward_pruning import ForwardMagnitudePruner
     from .gemfilter import (
         H2O,
+        FilterIndex,
         FullAttention,
         GemFilter,
         OneRun,
@@ -85,6 +86,7 @@ __all__ = [
     "Descent",
     "EraseAndStep",
     "FeatureConstants",
+    "FilterIndex",
     "FineToCoarse",
     "FlipReport",
     "FlippedLabels",

@@ -4,12 +4,15 @@ from assay.methods.gemfilter.baselines import H2O, FullAttention, OneRun, SnapKV
 from assay.methods.gemfilter.choice import LayerChoice, choose_filter_layer
 from assay.methods.gemfilter.compression import share_prefill
 from assay.methods.gemfilter.filter import GemFilter
+from assay.methods.gemfilter.index import FilterIndex, FolderStore
 from assay.methods.gemfilter.layers import LayerScan, layer_scan
 from assay.methods.gemfilter.models import load_filter
 from assay.methods.gemfilter.selection import Selection
 
 __all__ = [
     "H2O",
+    "FilterIndex",
+    "FolderStore",
     "FullAttention",
     "GemFilter",
     "LayerChoice",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -77,6 +77,15 @@ class Layout:
         return counts
 
 
+class Cut(Protocol):
+    """What joining needs of a layout: tokens in all, and of every chunk the places and which of them it scores."""
+
+    @property
+    def length(self) -> int: ...
+    def positions(self, number: int) -> Tensor: ...
+    def scored(self, number: int) -> Tensor: ...
+
+
 class Joined:
     """Scores of one prompt's tokens under a rule, collected chunk by chunk in any order.
 
@@ -85,7 +94,7 @@ class Joined:
     its best score.
     """
 
-    def __init__(self, rule: str, layout: Layout) -> None:
+    def __init__(self, rule: str, layout: Cut) -> None:
         self.rule, self.layout = rule, layout
         self.chunks: dict[int, tuple[Tensor, Tensor]] = {}
 

@@ -10,7 +10,25 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.networks.pretrained import cache_folder
+from assay.methods.gemfilter.adapter import layers_of
+from assay.networks.pretrained import cache_folder, text_config
+
+# What a configuration says of the whole model, of its file or of generation.
+_NOT_OF_THE_LAYERS = (
+    "num_hidden_layers",
+    "n_layer",
+    "layer_types",
+    "architectures",
+    "dtype",
+    "transformers_version",
+    "_name_or_path",
+    "use_cache",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "tie_word_embeddings",
+    "is_llama_config",
+)
 
 
 class Remembered:
@@ -66,12 +84,30 @@ class Remembered:
             return
 
 
-def fingerprint(model: nn.Module) -> str:
-    """Tells models apart: configuration, and numbers from all over every parameter, so that training any part shows."""
+def fingerprint(model: nn.Module, layers: int | None = None) -> str:
+    """Tells models apart: configuration, and numbers from all over every parameter, so that training any part shows.
+
+    With ``layers`` only the embedding and the first so many layers count, so that a model of which no more was loaded
+    is the same."""
+    if layers is not None:
+        return _fingerprint_below(model, layers)
     config: Any = model.config
     digest = hashlib.blake2b(config.to_json_string(use_diff=False).encode(), digest_size=12)
     for name, parameter in model.named_parameters():
         digest.update(name.encode() + _sample(parameter))
+    return digest.hexdigest()
+
+
+def _fingerprint_below(model: nn.Module, layers: int) -> str:
+    """Weights, and of the configuration the numbers that say how they are used."""
+    config = text_config(model).to_dict()
+    kinds = (config.get("layer_types") or [])[:layers]
+    told = {name: value for name, value in config.items() if name not in _NOT_OF_THE_LAYERS}
+    digest = hashlib.blake2b(json.dumps([told, kinds], sort_keys=True, default=str).encode(), digest_size=12)
+    stack = layers_of(model)[:layers]
+    for part in (model.get_input_embeddings(), *stack):  # type: ignore[operator]
+        for name, parameter in part.named_parameters():
+            digest.update(name.encode() + _sample(parameter))
     return digest.hexdigest()
 
 

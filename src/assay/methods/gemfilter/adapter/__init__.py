@@ -13,6 +13,7 @@ from assay.methods.gemfilter.adapter.cache import (
     trimmed_copy,
     untouched_copy,
 )
+from assay.methods.gemfilter.adapter.continuing import State, can_continue, read_state, read_tail
 from assay.methods.gemfilter.adapter.decoder import (
     attention_at,
     attentions_of,
@@ -30,16 +31,20 @@ from assay.methods.gemfilter.adapter.reading import read_layers
 __all__ = [
     "Attended",
     "Projected",
+    "State",
     "added_by_the_caller",
     "after_attention",
     "attention_at",
     "attentions_of",
+    "can_continue",
     "check_layer",
     "check_usable",
     "compressible",
     "layers_of",
     "positions_of",
     "read_layers",
+    "read_state",
+    "read_tail",
     "sequence_bytes",
     "side_by_side",
     "sliding_window",

@@ -15,7 +15,7 @@ from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_releas
 from assay.methods.gemfilter.adapter.projecting import Projected, known_family, project
 
 
-class _Stop(Exception):
+class Stop(Exception):
     """Raised when the filter layer's projections are in hand, so that nothing above them runs."""
 
 
@@ -55,7 +55,7 @@ def read_layers(
     ):
         try:
             decoder_of(model)(**arguments)
-        except _Stop:
+        except Stop:
             return
     kind = type(attentions[max(layers)]).__name__
     raise ValueError(
@@ -72,7 +72,7 @@ def _by_name(model: nn.Module, layers: list[int], rows: Tensor | None, take: Tak
             hidden = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
             take(layer, project(attention, hidden, kwargs["position_embeddings"], rows))
             if layer == max(layers):
-                raise _Stop
+                raise Stop
 
         return read
 
@@ -95,7 +95,7 @@ def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take
         if layer in layers:
             take(layer, Projected(query if rows is None else _rows_of(query, rows), key, scaling, softcap))
             if layer == max(layers):
-                raise _Stop
+                raise Stop
 
     with attention_seen(model, see):
         yield

@@ -1,0 +1,1 @@
+"""Programs on top of the methods: a reader of documents, and a server that shortens long prompts."""

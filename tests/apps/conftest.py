@@ -1,0 +1,3 @@
+import pytest
+
+pytest.importorskip("transformers", reason="programs over documents need the extra llm")
