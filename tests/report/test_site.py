@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from assay.lab import UserError
-from assay.report import overview
+from assay.report import charts, overview
 from assay.report import page as pages
 from assay.report import site as report
 
@@ -44,7 +44,8 @@ class Parts(HTMLParser):
 
 
 def specs(text: str) -> list[dict]:
-    return [json.loads(found) for found in re.findall(r'<script type="application/json">(.*?)</script>', text, re.S)]
+    found = re.findall(r'<script type="application/zlib">(.*?)</script>', text, re.S)
+    return [json.loads(charts.unpacked(each)) for each in found]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import polars as pl
-from markupsafe import Markup
 
 from assay.lab import Measurements, NotMeasured
 from assay.lab.errors import position_of
@@ -49,7 +48,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Figure(Shown):
-    data: Markup = field(default_factory=Markup)
+    data: str = ""
     renderer: str = "svg"
     width: float = 0.0
 
@@ -95,7 +94,7 @@ def tables(study: Study, measurements: Measurements, folder: Folder) -> list[Tab
 
 def weight(figure: Figure) -> str:
     """A sentence for the author of a figure that makes the page heavy; empty for the others."""
-    size = len(figure.data)
+    size = len(charts.unpacked(figure.data)) if figure.data else 0
     return f"figure '{figure.name}' carries {size / 1e6:.1f} MB; aggregate before plotting" if size > _HEAVY else ""
 
 

@@ -1,4 +1,4 @@
-// Draws the charts of the page from the JSON beside them, each when it comes near the window.
+// Draws the charts of the page from the packed JSON beside them, each when it comes near the window.
 (function () {
   "use strict";
   const charts = [...document.querySelectorAll(".chart")];
@@ -10,8 +10,10 @@
     return data.columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, data.columns[name][i]])));
   }
 
-  function read(chart) {
-    const spec = JSON.parse(chart.querySelector("script").textContent);
+  async function read(chart) {
+    const bytes = Uint8Array.from(atob(chart.querySelector("script").textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const spec = JSON.parse(await new Response(stream).text());
     for (const name of Object.keys(spec.datasets || {})) spec.datasets[name] = rows(spec.datasets[name]);
     return spec;
   }
@@ -21,7 +23,7 @@
     const room = chart.clientWidth, theme = document.documentElement.dataset.theme;
     chart.dataset.state = "drawing";
     try {
-      const spec = assayFit.fitted(read(chart), room, theme);
+      const spec = assayFit.fitted(await read(chart), room, theme);
       // A server's policy forbids a page to make code out of text; from disk that is the faster way.
       const made = await vegaEmbed(canvas, spec, { actions: false, renderer: chart.dataset.renderer, ast: location.protocol !== "file:" });
       drawn.get(chart)?.view.finalize();

@@ -32,7 +32,7 @@
     if (!button) return;
     const chart = document.getElementById(button.dataset.of).querySelector(".chart");
     const name = button.dataset.name;
-    if (button.dataset.make === "csv") save(name + ".csv", "text/csv", table(assayCharts.read(chart)));
+    if (button.dataset.make === "csv") save(name + ".csv", "text/csv", table(await assayCharts.read(chart)));
     else save(name + ".svg", "image/svg+xml", await (await assayCharts.view(chart)).toSVG());
   });
 })();
