@@ -213,4 +213,4 @@ def test_slurm_runs_the_workers(local, tmp_path):
     script = (jobs / "1.sh").read_text()
     assert "#SBATCH -p short" in script
     assert "#SBATCH -A theory" in script
-    assert sorted((jobs / "cancelled").read_text().split()) == ["1", "2"]
+    assert set((jobs / "cancelled").read_text().split()) == {"1", "2"}
