@@ -157,10 +157,11 @@ def test_units_for_a_gpu_go_where_one_is(backend, request, tmp_path):
 def test_a_worker_with_another_checkout_is_refused_by_name(start_dask, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(SOURCE, other / "assay", ignore=shutil.ignore_patterns("__pycache__"))
-    with (other / "assay" / "training" / "seeds.py").open("a") as file:
-        file.write("\nCHANGED = True\n")
+    path = other / "assay" / "training" / "seeds.py"
+    path.write_text(path.read_text().replace("return self.draw(", "return 1 * self.draw("))
     address = start_dask((), PYTHONPATH=str(other))
-    found = run(tmp_path / "runs", REAL, "--backend", "dask", "--address", address)
+    words = ["--arms", "shortcut", "--backend", "dask", "--address", address]
+    found = run(tmp_path / "runs", REAL, *words)
     assert found.returncode == 1
     assert f"({other / 'assay'}) than where the run was planned" in found.stderr
 
