@@ -142,7 +142,7 @@ def test_units_for_a_gpu_go_where_one_is(backend, request, tmp_path):
         "def place():\n"
         "    if sys.argv[1] == 'ray':\n"
         "        import ray\n"
-        "        return len(ray.get_gpu_ids())\n"
+        "        return len(ray.get_runtime_context().get_accelerator_ids()['GPU'])\n"
         "    from distributed import get_worker\n"
         "    return get_worker().state.total_resources.get('GPU', 0)\n"
         "with joblib_backend(sys.argv[1], 0, sys.argv[2], 'cuda') as workers:\n"
