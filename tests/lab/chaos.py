@@ -47,24 +47,35 @@ class Child:
 
     def __init__(self, work) -> None:
         reading, writing = os.pipe()
+        # A fork that is interrupted before it is at work would go on as its parent, which tidies up at its end.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self.pid = os.fork()
         if self.pid == 0:
-            os.close(reading)
-            os.setpgid(0, 0)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            obey_modes()
             try:
-                answer = work()
-            except UserError as error:
-                answer = {"end": "refused", "why": str(error)}
-            except KeyboardInterrupt:
-                answer = {"end": "interrupted"}
-            except BaseException:
-                answer = {"end": "broken", "why": traceback.format_exc()}
-            os.write(writing, json.dumps(answer).encode())
-            os._exit(0)
+                os.close(reading)
+                os.write(writing, json.dumps(self._tried(work)).encode())
+            finally:
+                os._exit(0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         os.close(writing)
         self._pipe = reading
+
+    @staticmethod
+    def _tried(work) -> dict:
+        os.setpgid(0, 0)
+        obey_modes()
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            answer = work()
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        except UserError as error:
+            return {"end": "refused", "why": str(error)}
+        except KeyboardInterrupt:
+            return {"end": "interrupted"}
+        except BaseException:
+            return {"end": "broken", "why": traceback.format_exc()}
+        return answer
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)  # it is not reaped yet, so its number is its own

@@ -99,6 +99,9 @@ def _ray(jobs: int, address: str | None, device: str) -> Iterator[Workers]:
 
 @contextlib.contextmanager
 def _dask(backend: str, jobs: int, address: str | None, device: str, tell: Listener) -> Iterator[Workers]:
+    from .dask_pool import register
+
+    register()
     with contextlib.ExitStack() as stack:
         with _answers("dask", address):
             client = stack.enter_context(_client(backend, jobs, address, device, stack))
@@ -106,7 +109,7 @@ def _dask(backend: str, jobs: int, address: str | None, device: str, tell: Liste
             tell(Said("waiting for the first worker of the cluster"))
             client.wait_for_workers(1)
         asks = {"resources": {"GPU": 1}} if device == "cuda" else {}
-        stack.enter_context(joblib.parallel_config("dask", n_jobs=-1, **asks))
+        stack.enter_context(joblib.parallel_config("assay-dask", n_jobs=-1, **asks))
 
         def workers() -> int:
             there = int(sum(client.ncores().values()))

@@ -110,6 +110,7 @@ class _Flights:
         first = units.next(lambda: True)
         if first is None:
             return
+        self._flying[first.key] = first  # also where no worker starts
         over = threading.Event()
         work = joblib.delayed(execute_in_worker)
 

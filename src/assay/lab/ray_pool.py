@@ -53,6 +53,11 @@ class WorkerPool(Pool):  # type: ignore[misc]
                 ray.kill(actor)
         return [asked[answer] for answer in answered]
 
+    def end(self) -> None:
+        for actor, _ in self._actor_pool:
+            ray.kill(actor)
+        self._closed = True
+
     def _places(self) -> int:
         return int(ray.cluster_resources().get(self._kind, 0))
 
@@ -104,6 +109,7 @@ class RayPool(MultiprocessingBackend):  # type: ignore[misc]
     def __init__(self, ray_remote_args: dict[str, Any] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self._needs = ray_remote_args or {}
+        self._pool: WorkerPool | None = None
 
     def effective_n_jobs(self, n_jobs: int) -> int:
         return n_jobs
@@ -111,7 +117,13 @@ class RayPool(MultiprocessingBackend):  # type: ignore[misc]
     def configure(self, n_jobs: int = 1, parallel: Any = None, **ignored: Any) -> int:
         self._pool = WorkerPool(n_jobs, self._needs)
         self.parallel = parallel
-        return n_jobs
+        return max(2, n_jobs)  # of one, joblib computes in the process that asks, and leaves the pool as it is
+
+    def terminate(self) -> None:
+        """Take the workers down at once: their places in the cluster are wanted for the next ones."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.end()
 
 
 def register() -> None:
