@@ -10,9 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("fastapi", reason="the live lab needs the extra web")
-
 import uvicorn
 from starlette.testclient import TestClient
 

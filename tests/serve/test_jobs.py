@@ -7,6 +7,7 @@ import os
 import signal
 import time
 import urllib.request
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -14,9 +15,10 @@ import pytest
 from assay.serve import queue as queues
 from assay.serve.jobs import Job
 from assay.serve.journal import Journal
-from assay.serve.process import Ending
+from assay.serve.process import Ending, Process
 from assay.serve.queue import Full, Queue
 
+OUTSIDE = str(Path(__file__).parent / "outside")
 ASKED = {"study": "swarm", "preset": "smoke"}
 
 
@@ -92,6 +94,21 @@ class TestWorkers:
             assert client.get(f"/api/runs/{job['run']}").json()["status"] == "interrupted"
             again = client.post(f"/api/jobs/{id}/resume").json()
             assert finished(client, again["id"])["state"] == "complete"
+
+
+def test_a_worker_ends_with_the_server_that_started_it(tmp_path):
+    heard = []
+    asked = {"preset": "smoke", "set": {"delay": 20}, "jobs": 1}
+    work = {"kind": "run", "study": "swarm", "request": asked, "runs": str(tmp_path / "runs"), "studies": OUTSIDE}
+    worker = Process(work)
+
+    def hear(told):
+        heard.append(told)
+        if told["event"] == "started":
+            worker._popen.stdin.close()  # which is what it sees when the server is killed
+
+    assert worker.follow(hear).answer == {"event": "answer", "status": "interrupted"}
+    assert not [told for told in heard if told["event"] == "unit"]
 
 
 def test_a_server_that_was_killed_left_runs_that_the_next_one_marks(runs, open_client):
@@ -236,7 +253,7 @@ def test_pages_are_told_of_every_change(address):
     with urllib.request.urlopen(f"{address}api/events", timeout=30) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         assert stream.readline() == b"event: jobs\n"
-        assert json.loads(stream.readline().removeprefix(b"data: ")) == []
+        known = {each["id"] for each in json.loads(stream.readline().removeprefix(b"data: "))}
         body = json.dumps({**ASKED, "set": {"level": 0.3}}).encode()
         asked = urllib.request.Request(f"{address}api/jobs", body, {"content-type": "application/json"})
         with urllib.request.urlopen(asked, timeout=30) as answer:
@@ -246,6 +263,6 @@ def test_pages_are_told_of_every_change(address):
             line = stream.readline()
             if line.startswith(b"data: "):
                 document = json.loads(line.removeprefix(b"data: "))
-                assert document["id"] == id
-                states.append(document["state"])
+                assert document["id"] not in known
+                states += [document["state"]] if document["id"] == id else []
         assert "running" in states

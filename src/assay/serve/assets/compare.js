@@ -32,13 +32,13 @@ export async function show(root, [a, b]) {
     const rows = all.checked ? found.parameters : differing;
     fill(body, found.request.map((each) => row({ ...each, differs: true, description: "" })), rows.map(row));
   }
-  const row = (each) => h("tr", { class: each.differs ? "differs" : "" }, h("th", { scope: "row" }, each.name, each.differs ? h("span", { class: "hidden" }, " (differs)") : null), h("td", { class: "value" }, each.a), h("td", { class: "value" }, each.b), h("td", { class: "words" }, each.description));
+  const row = (each) => h("tr", { class: each.differs ? "differs" : "" }, h("th", { scope: "row" }, each.name, each.differs ? h("span", { class: "hidden" }, " (differs)") : null), h("td", { class: "value", "data-name": "A" }, each.a), h("td", { class: "value", "data-name": "B" }, each.b), h("td", { class: "words" }, each.description));
   parameters();
   const turned = found.claims.filter((each) => each.turned), moved = found.claims.filter((each) => each.moved && !each.turned);
   const code = Object.entries(found.code);
   fill(root,
     h("header", { class: "top" }, h("p", { class: "kicker" }, "Side by side"), h("h1", {}, `${plural(turned.length, "verdict")} turned`),
-      h("p", { class: "question" }, `${plural(moved.length, "estimate")} moved, ${found.claims.length - turned.length - moved.length} claims are the same; ${plural(differing.length, "parameter")} ${differing.length === 1 ? "differs" : "differ"}.`)),
+      h("p", { class: "question" }, `${plural(moved.length, "estimate")} moved, ${plural(found.claims.length - turned.length - moved.length, "claim")} the same; ${plural(differing.length, "parameter")} ${differing.length === 1 ? "differs" : "differ"}.`)),
     h("div", { class: "sides" }, side("A", found.a), side("B", found.b)),
     h("section", { class: "close" }, h("div", { class: "section-head" }, h("h2", {}, "What differs"), h("label", { class: "inline", for: "all-parameters" }, all, "all parameters")),
       h("div", { class: "wide" }, h("table", { class: "data plain differences" }, h("thead", {}, h("tr", {}, ["", "A", "B", "meaning"].map((name) => h("th", { scope: "col" }, name)))), body)),

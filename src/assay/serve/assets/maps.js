@@ -18,9 +18,10 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 function boundary(map, columns, rows) {
   if (!map.segments.length) return null;
   const drawn = svg("svg", { class: "boundary", viewBox: `0 0 ${columns} ${rows}`, preserveAspectRatio: "none", "aria-hidden": "true" });
-  // Places of the axes are counted from the middle of the first cell; rows go upwards.
+  // Places of the axes are counted from the middle of the first cell; rows go upwards. Along one axis it is a place.
+  const alone = Object.keys(map.axes).length === 1;
   for (const [x, y, x2, y2] of map.segments)
-    drawn.append(svg("line", { x1: x + 0.5, x2: x2 + 0.5, y1: rows - y - 0.5, y2: rows - y2 - 0.5, "vector-effect": "non-scaling-stroke" }));
+    drawn.append(svg("line", { x1: x + 0.5, x2: x2 + 0.5, y1: alone ? 0 : rows - y - 0.5, y2: alone ? 1 : rows - y2 - 0.5, "vector-effect": "non-scaling-stroke" }));
   return drawn;
 }
 

@@ -21,7 +21,7 @@ class Params(network.Params):
     """The network's own."""
 
 
-part = lab.Part("neurons", params=Params, presets={"laptop": lab.PartPreset(fewer={"neurons": 2})})
+part = lab.Part("neurons", params=Params, presets={"laptop": lab.PartPreset(fewer={"neurons": 3})})
 
 
 @part.arm(
