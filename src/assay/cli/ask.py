@@ -147,7 +147,7 @@ def ask(
 def _cite(made: Any, top: int) -> None:
     from assay.apps.documents.answering import citation
 
-    print("\n" if made.answer else "", end="")
+    print("\n\n" if made.answer else "", end="")
     for number, one in enumerate(made.passages[:top], start=1):
         text = made.library.documents[one.document].text.text[one.begin : one.end]
         words = " ".join(text.split())

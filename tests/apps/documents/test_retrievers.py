@@ -52,7 +52,7 @@ def test_a_budget_holds_whole_passages_and_one_at_least(library):
     total = sum(count(library.documents[one.document].text.text[one.begin : one.end]) for one in chosen)
     assert 60 < total <= 120
     prompt = prompt_text("Why?", chosen, library)
-    assert prompt.index("rust.md:") < prompt.index("Iron rusts") < prompt.rindex("Question: Why?")
+    assert prompt.index("story.md:") < prompt.index("rust.md:") < prompt.index("Iron rusts") < prompt.rindex("Why?")
 
 
 def test_a_filter_scores_passages_by_their_tokens_and_reads_what_changed(library, used, tmp_path):

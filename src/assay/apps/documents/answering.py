@@ -13,7 +13,9 @@ from assay.apps.documents.library import Library
 from assay.apps.documents.passages import Passage, cited
 from assay.networks.pretrained import Loaded
 
-_ASKED = "Answer the question from the passages above, in one or two sentences. If they do not say it, say so."
+_ASKED = "Using the text above, explain in one or two sentences:"
+# Small models say everything twice without it.
+_REPETITION = 1.1
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,14 @@ class Answered:
 
 
 def prompt_text(question: str, chosen: Sequence[Passage], library: Library) -> str:
-    """The passages file by file, in the order of their text, the best file first, and the question behind them."""
+    """The passages file by file, in the order of their text, the best file last: nearest to the question, which stands
+    behind them and is what small models look at first."""
     parts = []
-    for name in dict.fromkeys(one.document for one in chosen):
+    for name in reversed(dict.fromkeys(one.document for one in chosen)):
         text = library.documents[name].text
         inside = sorted((one for one in chosen if one.document == name), key=lambda one: one.begin)
         parts.append("\n…\n".join([f"From {name}:", *(text.text[one.begin : one.end] for one in inside)]))
-    return "\n\n".join([*parts, f"{_ASKED}\nQuestion: {question}"])
+    return "\n\n".join([*parts, f"{_ASKED} {question}"])
 
 
 def answered(
