@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-OURS = ["list", "run", "check", "claims", "runs", "compare", "report", "bench", "gemfilter", "needle"]
+OURS = ["list", "run", "check", "claims", "runs", "compare", "report", "bench"]
+OURS += ["gemfilter", "needle", "index", "ask", "proxy"]
 HELLO = 'def register(app):\n    app.command("hello")(hello)\n\ndef hello(name: str) -> None:\n    """Greets."""\n'
 HELLO += '    print(f"hello {name}")\n'
 

@@ -99,5 +99,7 @@ def _file(name: str, made: Answered, numbers: dict[Passage, int]) -> str:
 
 
 def _line(text: Text, character: int) -> int:
-    """The beginning of the line that a character stands in."""
-    return text.text.rfind("\n", 0, max(0, character)) + 1
+    """The beginning of the line that a character stands in, or of a word where the line is long."""
+    place = max(0, character)
+    line = text.text.rfind("\n", 0, place) + 1
+    return line if place - line <= _AROUND else text.text.find(" ", place) + 1

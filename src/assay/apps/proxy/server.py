@@ -24,6 +24,7 @@ from assay.apps.proxy.turns import TooMany, Turns
 
 log = logging.getLogger("assay.proxy")
 _PATHS = {"chat/completions": True, "completions": False}
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
 _LOOK_EVERY = 0.2
 
 
@@ -59,11 +60,9 @@ def make_app(settings: Settings, shortener: Shortener, *, transport: Any = None)
 
     app = FastAPI(title="assay proxy", docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
 
-    @app.get("/assay/health")
     async def health() -> dict[str, Any]:
         return {"status": "ok", "waiting": turns.waiting, "keep": settings.keep, "threshold": settings.long}
 
-    @app.api_route("/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"])
     async def any_request(path: str, request: Request) -> Response:
         begun = time.monotonic()
         short: Shortening | None = None
@@ -129,6 +128,8 @@ def make_app(settings: Settings, shortener: Shortener, *, transport: Any = None)
             # Who waits leaves the queue. A pass that runs ends at its next look, and the worker takes no other before.
             task.cancel()
 
+    app.add_api_route("/assay/health", health, methods=["GET"])
+    app.add_api_route("/{path:path}", any_request, methods=_METHODS)
     return app
 
 
