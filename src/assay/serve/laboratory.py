@@ -29,12 +29,27 @@ class Laboratory:
         self._outlines: tuple[float, list[Outline]] | None = None
 
     def outlines(self) -> list[Outline]:
-        """All studies; an edit is seen after some seconds, since looking takes the reading of every file."""
+        """All studies. Looking takes the reading of every file, so that what was seen some seconds ago is told at once
+        and looked at again meanwhile: an edit is seen by whoever asks next."""
+        known = self._outlines
+        if known is None:
+            return self._look()
+        if time.monotonic() - known[0] > FRESH and not self._lock.locked():
+            threading.Thread(target=self._look_again, daemon=True).start()
+        return known[1]
+
+    def _look(self) -> list[Outline]:
         with self._lock:
             known = self._outlines
             if known is None or time.monotonic() - known[0] > FRESH:
                 self._outlines = known = (time.monotonic(), lab.outlines(self.studies))
             return known[1]
+
+    def _look_again(self) -> None:
+        try:
+            self._look()
+        except UserError:
+            self._outlines = None  # whoever asks next hears what is wrong
 
     def warm(self) -> None:
         """Load what the first questions would wait for."""
