@@ -139,14 +139,15 @@ def test_units_for_a_gpu_go_where_one_is(backend, request, tmp_path):
     script.write_text(
         "import sys, joblib\n"
         "from assay.lab.clusters import joblib_backend\n"
-        "def place():\n"
-        "    if sys.argv[1] == 'ray':\n"
-        "        import ray\n"
-        "        return len(ray.get_runtime_context().get_accelerator_ids()['GPU'])\n"
+        "def place(kind):\n"
+        "    if kind == 'ray':\n"
+        "        import os\n"
+        "        return len(os.environ.get('CUDA_VISIBLE_DEVICES', '').split())\n"
         "    from distributed import get_worker\n"
         "    return get_worker().state.total_resources.get('GPU', 0)\n"
         "with joblib_backend(sys.argv[1], 0, sys.argv[2], 'cuda') as workers:\n"
-        "    found = joblib.Parallel(n_jobs=workers.count(), batch_size=1)(joblib.delayed(place)() for _ in range(6))\n"
+        "    asked = (joblib.delayed(place)(sys.argv[1]) for _ in range(6))\n"
+        "    found = joblib.Parallel(n_jobs=workers.count(), batch_size=1)(asked)\n"
         "print([int(each) for each in found])\n"
     )
     words = [sys.executable, script, backend, address]
