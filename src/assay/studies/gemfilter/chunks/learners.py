@@ -21,6 +21,8 @@ from ..learners import Key, Row, Rule, recall, second_runs
 from .problem import FAR, Asked, asked, moved_to, one_fact, permuted
 
 KINDS = ("ingredient", "passcode", "activity")
+#: A kind of fact that no question is about, in words of its own.
+UNASKED = "price"
 #: Tokens that stay of a prompt: an eighth, and no more than the text's budget.
 MOST, ONE_IN = 1024, 8
 TAIL, ANCHOR = 128, 64
@@ -116,7 +118,7 @@ def control_rows(loaded: Loaded, seed: int, length: int, reading: Reading) -> li
     prompt = reading.prompt(loaded, seed, kind, length)
     rows: list[Row] = []
     silent = reading.prompt(loaded, seed, kind, length, question="")
-    other = reading.prompt(loaded, seed, KINDS[(seed + 1) % len(KINDS)], length, question=prompt.task.question)
+    other = reading.prompt(loaded, seed, UNASKED, length, question=prompt.task.question)
     for name, one in {"asked": prompt, "no question": silent, "another fact": other}.items():
         rows += _recalls(kept_by(loaded, one, {name: reading.cut(one)}), one.wanted)
     even = _even(prompt, reading.chunk)
@@ -136,7 +138,8 @@ def _permuted_row(loaded: Loaded, prompt: Asked, seed: int, reading: Reading) ->
     count = (len(prompt.ids) - tail) // size
     # Tokens that make no whole piece are left out, in front of the tail.
     ids = prompt.ids[: count * size] + prompt.ids[len(prompt.ids) - tail :]
-    order = torch.randperm(count, generator=stream(seed, f"order of {count}")).tolist()
+    shift = int(torch.randint(1, count, (), generator=stream(seed, f"order of {count}")))
+    order = [(piece + shift) % count for piece in range(count)]  # no piece stays where it was
     mixed, origin = permuted(ids, [piece * size for piece in range(count)], size, order)
     chosen = replace(reading.cut(prompt, size), overlap=0, tail=tail, keep=len(ids) // ONE_IN)
     device = next(loaded.model.parameters()).device
@@ -144,7 +147,7 @@ def _permuted_row(loaded: Loaded, prompt: Asked, seed: int, reading: Reading) ->
         chosen.select(loaded.model, torch.tensor([one], device=device)).indices[0].tolist() for one in (ids, mixed)
     )
     changed = len(set(first) - {origin[place] for place in second})
-    return Row({}, {"changed": changed / (4 * count + 2), "moved": float(order != sorted(order))})
+    return Row({}, {"changed": changed / (4 * count + 2)})
 
 
 def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int, chunk: int) -> list[Row]:

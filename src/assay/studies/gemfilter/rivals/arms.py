@@ -25,7 +25,7 @@ class Params(chunks.Params):
         (32, 64, 128), min_length=1, description="sizes of a window among which each retriever's was chosen"
     )
     bm25_window: int = Field(64, ge=2, description="tokens of a window that BM25 ranks, chosen on tuning prompts")
-    encoder_window: int = Field(64, ge=2, description="tokens of a window that the encoder ranks, chosen likewise")
+    encoder_window: int = Field(32, ge=2, description="tokens of a window that the encoder ranks, chosen likewise")
 
     def rival_needs(self) -> tuple[str, ...]:
         encoder = () if self.rival_encoder == TINY else (f"model:{self.rival_encoder}",)
