@@ -157,7 +157,10 @@ BAD_RUNS = {
     "no seeds": (["coin", "--seeds", "0"], "--seeds 0 is not allowed: a run needs at least one seed"),
     "negative seeds": (["coin", "--seeds", "-1"], "--seeds -1 is not allowed"),
     "unknown arm": (["coin", "--arms", "thrown"], "unknown arm 'thrown' (allowed: tossed)"),
-    "unknown backend": (["coin", "--backend", "threads"], "unknown backend 'threads' (allowed: loky, ray, dask)"),
+    "unknown backend": (
+        ["coin", "--backend", "threads"],
+        "unknown backend 'threads' (allowed: loky, ray, dask, slurm)",
+    ),
     "no jobs": (["coin", "--jobs", "0"], "--jobs 0 is not allowed"),
     "unknown device": (["coin", "--device", "tpu"], "unknown device 'tpu' (allowed: cpu, cuda, auto)"),
     "no GPU": (["coin", "--device", "cuda"], "has no GPU"),

@@ -12,6 +12,7 @@ import pytest
 from assay import lab
 from assay.lab import UserError, discovery
 from assay.lab.execute import Place, execute
+from assay.lab.files import SUMS, sums
 from assay.lab.planning import make_plan
 from assay.lab.store import Store
 from assay.lab.units import Request
@@ -342,8 +343,11 @@ def test_time_is_taken_from_the_units_whose_parameters_are_nearest(workshop):
     for scale, seconds in ((1.0, 3.0), (5.0, 300.0)):
         run = lab.run("reuse", set={"scale": scale}, arms="helped", seeds=3, jobs=1, **workshop.where)
         for unit in run.manifest.units:
-            noted = run.store.units / unit.key / "unit.json"
-            noted.write_text(json.dumps({**json.loads(noted.read_text()), "seconds": seconds}))
+            folder = run.store.units / unit.key
+            files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != SUMS}
+            files["unit.json"] = json.dumps({**json.loads(files["unit.json"]), "seconds": seconds}).encode()
+            (folder / "unit.json").write_bytes(files["unit.json"])
+            (folder / SUMS).write_bytes(sums(files))
     for scale, expected in ((1.0, 2.0), (5.0, 200.0)):
         ahead = lab.plan("reuse", set={"scale": scale}, arms="helped", seeds=5, **workshop.where)
         assert ahead.seconds == pytest.approx(expected)

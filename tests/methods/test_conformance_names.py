@@ -42,6 +42,7 @@ EXEMPT = {
         ),
         **dict.fromkeys(
             (
+                "FilterIndex",
                 "FullAttention",
                 "GemFilter",
                 "H2O",

@@ -90,6 +90,8 @@ WORK = {"run": run, "report": report, "gemfilter": gemfilter}
 
 
 def main() -> None:
+    # What a shell starts in its background ignores interrupts, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     tell, source = _channel(), sys.stdin
     work = json.loads(source.readline())
     threading.Thread(target=_end_with, args=(source,), daemon=True).start()
