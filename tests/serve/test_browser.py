@@ -153,6 +153,8 @@ def test_a_report_is_written_and_its_figures_are_drawn(look, named):
     page.get_by_role("button", name="Open the report").click()
     page.wait_for_url("**/reports/**", timeout=LONG)
     page.wait_for_selector(".chart[data-state=drawn]", timeout=LONG)
+    assert page.locator(".chart[data-state=drawn] canvas, .chart[data-state=drawn] svg").count() > 0
+    assert page.locator(".chart[data-state=failed]").count() == 0
     page.get_by_role("link", name="Assay", exact=True).click()
     page.wait_for_selector(".verdict-card", timeout=LONG)
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,11 +76,9 @@ def _read(path: Path, cache: Path | None) -> Text:
         return Text(made["text"], "page", tuple(made["begins"]), tuple(made["numbers"]))
     except (OSError, ValueError, KeyError, TypeError):
         text = read(path)
-    try:
+    with suppress(OSError):  # where nothing can be kept, it is read again next time
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         unfinished = kept.with_suffix(f".{os.getpid()}")
         unfinished.write_text(json.dumps(vars(text)), encoding="utf-8")
         unfinished.replace(kept)
-    except OSError:  # it is read again next time
-        pass
     return text
