@@ -54,6 +54,8 @@ RunsFolder = Annotated[
 Studies = Annotated[str | None, typer.Option("--studies", help="A folder with studies of your own ($ASSAY_STUDIES).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output and nothing else.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]
+Backend = Annotated[str, typer.Option(help="loky, ray, dask or slurm.")]
+Address = Annotated[str | None, typer.Option(help="Address of a ray or dask cluster.")]
 Preset = Annotated[str, typer.Option(help="smoke, laptop or paper.", autocompletion=_presets)]
 OfPreset = Annotated[str | None, typer.Option("--preset", help="Only runs of this preset.", autocompletion=_presets)]
 OneRun = Annotated[str | None, typer.Option("--run", help="The id or name of a stored run instead of the newest.")]

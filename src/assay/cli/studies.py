@@ -11,6 +11,8 @@ import typer
 
 from assay.cli import console, interruptible, verdicts
 from assay.cli.options import (
+    Address,
+    Backend,
     Device,
     Json,
     ListedStudies,
@@ -83,8 +85,8 @@ def run(
     ] = False,
     name: Annotated[str, typer.Option("--name", help="A name to find the run by.")] = "",
     jobs: Jobs = None,
-    backend: Annotated[str, typer.Option(help="loky, ray, dask or slurm.")] = "loky",
-    address: Annotated[str | None, typer.Option(help="Address of a ray or dask cluster.")] = None,
+    backend: Backend = "loky",
+    address: Address = None,
     device: Device = "cpu",
     runs: RunsFolder = None,
     studies: Studies = None,

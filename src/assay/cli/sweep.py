@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from assay.cli import interruptible
-from assay.cli.options import Device, Json, OneStudy, Preset, RunsFolder, Studies, say, stderr, stdout
+from assay.cli.options import Address, Backend, Device, Json, OneStudy, Preset, RunsFolder, Studies, say, stderr, stdout
 from assay.cli.progress import ConsoleProgress
 from assay.cli.studies import Arms, FirstSeed, Jobs, Points, Seeds, Sets
 from assay.lab import api
@@ -49,8 +49,8 @@ def sweep(
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Write the map's numbers to results/.")] = False,
     jobs: Jobs = None,
-    backend: Annotated[str, typer.Option(help="loky, ray, dask or slurm.")] = "loky",
-    address: Annotated[str | None, typer.Option(help="Address of a ray or dask cluster.")] = None,
+    backend: Backend = "loky",
+    address: Address = None,
     device: Device = "cpu",
     runs: RunsFolder = None,
     studies: Studies = None,
