@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import datetime
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import random
@@ -80,6 +82,10 @@ class Child:
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)  # it is not reaped yet, so its number is its own
 
+    def ended(self) -> bool:
+        """Whether it is over; it stays to be asked for its answer."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
     def answer(self) -> dict:
         deadline = time.monotonic() + PATIENCE
         while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0):
@@ -89,6 +95,8 @@ class Child:
                 os.close(self._pipe)
                 return {"end": "hung"}
             time.sleep(0.002)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)  # idle workers, which would stay for minutes with our output open
         with open(self._pipe, "rb") as pipe:
             said = pipe.read()
         return json.loads(said) if said else {"end": "killed", "why": str(ended[1])}
@@ -199,12 +207,17 @@ def suffered(name: str, folder: Path, draw: random.Random, table: str) -> tuple[
 
 
 def table_of(counts: dict[str, collections.Counter]) -> str:
-    lines = ["| fault | times | how the run that met it ended | afterwards |", "| --- | ---: | --- | --- |"]
+    lines = [
+        "| fault | times | how the run that met it ended | afterwards | never met |",
+        "| --- | ---: | --- | --- | ---: |",
+    ]
     for name, seen in counts.items():
         wrong = seen["wrong"]
-        ends = ", ".join(f"{count} {end}" for end, count in sorted(seen.items()) if end not in ("wrong", "times"))
+        ends = ", ".join(
+            f"{count} {end}" for end, count in sorted(seen.items()) if end not in ("wrong", "times", "missed")
+        )
         after = f"{wrong} NOT RIGHT" if wrong else "units intact, rerun equal" if seen["times"] else ""
-        lines.append(f"| {name} | {seen['times']} | {ends} | {after} |")
+        lines.append(f"| {name} | {seen['times']} | {ends} | {after} | {seen['missed']} |")
     return "\n".join(lines)
 
 
@@ -230,20 +243,23 @@ def main() -> int:
     memory = Path("/dev/shm")  # kills and full disks are the same there, and waiting for a disk finds nothing
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as place:
         table = Child(lambda: run_once(Path(place) / "calm", 0.0, Options(1, outside=FIXTURES))).answer()["table"]
-        # Each kind once, then by their shares.
-        order = list(shares) + draw.choices(list(shares), list(shares.values()), k=options.faults)
-        for number, name in enumerate(order[: options.faults]):
-            if time.monotonic() - began > options.seconds:
+        first, met = list(shares), 0  # each kind once, then by their shares
+        for number in itertools.count():
+            open_to = {name: share for name, share in shares.items() if name not in skipped}
+            if met == options.faults or not open_to or time.monotonic() - began > options.seconds:
                 break
-            if name in skipped:
-                name = draw.choice([other for other in shares if other not in skipped])
+            name = first.pop(0) if first else draw.choices(list(open_to), list(open_to.values()))[0]
             try:
                 end, wrong = suffered(name, Path(place) / str(number), random.Random(draw.random()), table)
             except Skip as reason:
                 skipped[name] = str(reason)
                 continue
-            if number % 50 == 49:
-                print(f"{number + 1} faults, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            if end in FAULTS[name].missed and not wrong:
+                counts[name]["missed"] += 1
+                continue
+            met += 1
+            if met % 50 == 0:
+                print(f"{met} faults, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
             counts[name] += collections.Counter({"times": 1, end: 1, "wrong": bool(wrong)})
             wrongs += [f"fault {number}, {name}: {each}" for each in wrong]
             for each in wrong:

@@ -30,9 +30,11 @@ def obey_modes() -> None:
 
 
 class Fault:
-    """One kind of fault. ``share`` is how often it is drawn, ``happen`` says how the run that met it ended."""
+    """One kind of fault. ``share`` is how often it is drawn, ``happen`` says how the run ended; with an end among
+    ``missed`` the run never met the fault."""
 
     share = 10.0
+    missed: tuple[str, ...] = ()
     delay = 0.004  # seconds that a unit takes, beside what storing it takes
 
     def __init__(self, trial) -> None:
@@ -52,9 +54,11 @@ class Fault:
 
 
 class KilledByTheClock(Fault):
+    missed = ("complete",)
+
     def happen(self) -> str:
         child = self.trial.start()
-        self.trial.pause(0.25)
+        self.trial.pause(0.1)
         child.signal(signal.SIGKILL)
         return child.answer()["end"]
 
@@ -66,6 +70,7 @@ class KilledAtAStep(Fault):
     """The process ends between two steps on the file system, whichever they are."""
 
     share = 30.0
+    missed = ("complete",)
 
     def happen(self) -> str:
         left, place = self.draw.randrange(1, 250), str(self.trial.runs)
@@ -81,9 +86,11 @@ class KilledAtAStep(Fault):
 
 
 class Interrupted(Fault):
+    missed = ("complete",)
+
     def happen(self) -> str:
         child = self.trial.start()
-        self.trial.pause(0.25)
+        self.trial.pause(0.1)
         child.signal(signal.SIGINT)
         return child.answer()["end"]
 
@@ -96,7 +103,7 @@ class TwoMains(Fault):
     def happen(self) -> str:
         children = [self.trial.start(), self.trial.start()]
         if self.draw.random() < 0.5:
-            self.trial.pause(0.25)
+            self.trial.pause(0.1)
             children[0].signal(signal.SIGKILL)
         first, second = (child.answer()["end"] for child in children)
         return first if second == "complete" else second
@@ -106,6 +113,7 @@ class DamagedByte(Fault):
     """A byte of a stored file is another one, or the end of the file is gone."""
 
     share = 12.0
+    missed = ("nothing to damage",)
 
     def happen(self) -> str:
         files = [path for unit in self.trial.units() for path in unit.iterdir()]
@@ -125,6 +133,7 @@ class DamagedByte(Fault):
 
 class FileThatIsGone(Fault):
     share = 5.0
+    missed = ("nothing to remove",)
 
     def happen(self) -> str:
         files = [path for unit in self.trial.units() for path in unit.iterdir()]
@@ -140,6 +149,7 @@ class UnreadableFile(Fault):
     """A file that may not be read is refused by name; a unit is not thrown away for it."""
 
     share = 8.0
+    missed = ("nothing to hide",)
     path: Path | None = None
 
     def happen(self) -> str:
@@ -160,6 +170,7 @@ class FullDisk(Fault):
     """The store is on a file system of some kilobytes, which later has more."""
 
     share = 8.0
+    missed = ("complete",)
 
     def __enter__(self) -> Fault:
         self.place = self.trial.folder
@@ -189,18 +200,20 @@ class KilledWorker(Fault):
     """One of two workers is killed; the run starts others and completes."""
 
     share = 1.2
+    missed = ("nobody to kill",)
     delay = 0.3
 
     def happen(self) -> str:
         child = self.trial.start(jobs=2)
         deadline = time.monotonic() + 60
-        while not workers_of(child.pid) and time.monotonic() < deadline:
+        while not workers_of(child.pid) and not child.ended() and time.monotonic() < deadline:
             time.sleep(0.02)
-        self.trial.pause(8.0)
-        if workers := workers_of(child.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.draw.choice(workers), signal.SIGKILL)
-        return child.answer()["end"]
+        self.trial.pause(1.5)
+        workers = workers_of(child.pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.draw.choice(workers), signal.SIGKILL) if workers else None
+        end = child.answer()["end"]
+        return end if workers or end != "complete" else "nobody to kill"
 
 
 def workers_of(main: int) -> list[int]:

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from assay.lab import UserError, discovery
+from assay.lab import UserError, discovery, places
 
 
 def test_one_folder_is_all_it_takes(outside_folder):
@@ -122,8 +122,8 @@ def installed(tmp_path, monkeypatch, outside_folder):
     monkeypatch.syspath_prepend(tmp_path)
 
     def offer(value: str) -> None:
-        point = EntryPoint("walk", value.replace("mylab", package), discovery.ENTRY_POINT)
-        monkeypatch.setattr(discovery, "entry_points", lambda group: [point])
+        point = EntryPoint("walk", value.replace("mylab", package), places.ENTRY_POINT)
+        monkeypatch.setattr(places, "entry_points", lambda group: [point])
 
     return offer
 

@@ -236,6 +236,26 @@ def test_an_interrupted_run_says_so_and_keeps_what_it_had(bench, monkeypatch):
     lock.release()
 
 
+def test_an_interrupt_while_a_result_is_stored_waits_until_it_is(bench, monkeypatch):
+    from assay.lab import store as stores
+
+    genuine, written = stores.write_through, []
+
+    def write_through(path, content):
+        written.append(path)
+        if len(written) == 2:
+            signal.raise_signal(signal.SIGINT)
+        genuine(path, content)
+
+    monkeypatch.setattr(stores, "write_through", write_through)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run("slow", overrides={"units": "5"})
+    store = bench.store("slow")
+    kept = newest(store)
+    assert (kept.status, kept.computed) == ("interrupted", 1)
+    assert [store.whole(path.name) for path in store.units.iterdir()] == [True]
+
+
 def test_runs_are_never_pooled(bench):
     small = bench.run("slow", overrides={"units": "2"}, seeds=3).manifest
     large = bench.run("slow", overrides={"units": "3"}, seeds=4).manifest

@@ -78,6 +78,17 @@ def test_the_same_sweep_again_computes_and_writes_nothing_new(tmp_path):
     assert stored.to_dict() == first.to_dict()
 
 
+def test_a_stored_map_keeps_the_order_of_its_axes(tmp_path):
+    """Its boundary is written in places along the axes, and files sort names."""
+    swept(tmp_path, {"threshold": [1, 2, 3], "signal": [0.5, 1.5]})
+    (stored,) = lab.maps("mapped", runs=tmp_path)
+    assert list(stored.axes) == ["threshold", "signal"] == list(stored.cells[0].at)
+    assert {x for x, *_ in stored.segments} != {y for _, y, *_ in stored.segments}
+    assert max(max(y, y2) for _, y, _, y2 in stored.segments) <= 1
+    old = {name: part for name, part in stored.to_dict().items() if name != "over"}
+    assert lab.PhaseMap.from_dict(old).segments == []
+
+
 def test_a_cell_is_found_by_its_id(tmp_path):
     cell = swept(tmp_path, {"signal": [0.5, 1.5]}).cells[0]
     found = lab.find_run(cell.run, runs=tmp_path, studies=FIXTURES)
@@ -149,7 +160,7 @@ def test_the_only_boundary_is_the_claim_where_none_is_named(tmp_path):
 def test_charts_of_one_and_two_parameters(tmp_path):
     two = swept(tmp_path).figure().to_dict()
     assert len(two["hconcat"]) == 2
-    assert len(two["hconcat"][0]["layer"]) == 3  # squares, verdicts, boundary
+    assert len(two["hconcat"][0]["layer"]) == 4  # squares, verdicts, the boundary and its edge
     one = swept(tmp_path, {"signal": SIGNALS}, set={"threshold": 2}).figure().to_dict()
     assert len(one["layer"]) == 3
 
@@ -215,6 +226,16 @@ def test_a_phase_is_for_maps_alone_and_needs_a_boundary():
     assert "P1" in study.phases
     assert "P1" not in study.claims
     assert "P1" in study.boundaries
+
+
+def test_every_map_of_a_study_has_a_boundary_that_can_be_computed():
+    declared = {}
+    for name, study in discovery.studies().items():
+        assert set(study.phases) <= set(study.boundaries)
+        for boundary in study.boundaries.values():
+            assert math.isfinite(boundary.side(study.resolve("laptop", {})))
+            declared.setdefault(name, boundary)
+    assert len(declared) >= 6
 
 
 def test_a_slip_in_a_parameter_is_told_as_one(tmp_path):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .confirmation import Confirmation
     from .errors import AmbiguousQuery, BrokenQuery, NotMeasured, UserError
     from .events import Advanced, Event, Finished, Measured, Said, Started, UnitDone
+    from .every import Every, pool
     from .findings import Claim, Finding
     from .forecast import Forecast
     from .manifest import Manifest
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from .snapshots import Snapshots
     from .stored import Findings, Run
     from .study import Study
-    from .values import Every, Exact, Values, combine, farthest_from, pick, pool
+    from .values import Exact, Values, combine, farthest_from, pick
     from .verdicts import Judgement
 
 __all__ = [

@@ -1,17 +1,17 @@
-"""The processes that compute units: their threads, their memory, their interrupts, their devices."""
+"""The processes that compute units: their threads, their memory, their end, their devices."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 from .errors import UserError
+from .interrupts import interrupts_wait
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
@@ -96,48 +96,14 @@ def _stay_when_large() -> None:
         worker._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # type: ignore[union-attr]
 
 
-@contextlib.contextmanager
-def interrupts_wait() -> Iterator[None]:
-    """Hold Ctrl-C back inside the block, and let it through at the end. A process that is started there never gets it:
-    who started it takes it down, and it prints no traceback of its own."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    _start_trackers()
-    waiting: list[int] = []
-    main = threading.current_thread() is threading.main_thread()
-    # A signal that this thread blocks goes to any other that does not, and Python hands it to the main thread.
-    handler = signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number)) if main else None
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if main:
-            signal.signal(signal.SIGINT, handler)
-    if waiting:
-        signal.raise_signal(signal.SIGINT)
-
-
-def _start_trackers() -> None:
-    """Start the processes that keep track of shared memory for Python and for loky. One that starts by itself, among
-    the first workers, lets interrupts through again for those that follow."""
-    with contextlib.suppress(Exception):
-        from multiprocessing import resource_tracker
-
-        from joblib.externals.loky.backend import resource_tracker as lokys
-
-        resource_tracker.ensure_running()
-        lokys.ensure_running()
-
-
 def stop_workers() -> None:
     """Take down the processes that joblib keeps for units, at once."""
     with contextlib.suppress(Exception):
         from joblib.externals.loky import get_reusable_executor
 
         with interrupts_wait():
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+            # Asked for anew, it would end the old one under a lock that a result on its way back may be waiting for.
+            get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def default_jobs() -> int:

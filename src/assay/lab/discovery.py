@@ -1,61 +1,31 @@
-"""Finding studies: in the package, under an entry point, and in a folder given by ``--studies DIR``."""
+"""Finding studies, and loading them as their files are now."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
 import importlib.util
-import os
-import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
 from .code_version import ArmCode, arm_codes, check_arm_places, study_sources
 from .errors import UserError, position_of, unknown
-from .installed import entry_points
-from .library import Library
 from .outline import Outline, fingerprint, judging_mark, remember, remembered
+from .places import OUTSIDE, Place, places
 from .study import Study
 
-ENTRY_POINT = "assay.studies"
-_PACKAGE = "assay_outside_studies"
 # The rooms of this package that studies are made from: they import each other, so they are loaded anew together.
 _SHARED = ("data", "networks", "probes", "training", "methods", "evaluation")
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a study lies: the package that holds its rooms, what a message calls it, and its file where that is known
-    before anything is imported."""
-
-    package: str
-    title: str
-    names: tuple[str, ...]
-    file: Path | None = None
-
-    def path(self) -> Path | None:
-        """The file of its study.py, found without importing it."""
-        return self.file or Library((self.package.partition(".")[0],)).path(f"{self.package}.study")
-
-    def may_hold(self, study: str) -> bool:
-        """Whether the study is likely to be here, without importing anything: by the folder's name or the file's
-        text."""
-        if study in (name.replace("_", "-") for name in self.names):
-            return True
-        if self.file is None:
-            return False
-        text = self.file.read_text(encoding="utf-8", errors="replace")
-        return re.search(rf"Study\(\s*[\"']{re.escape(study)}[\"']", text) is not None
 
 
 def studies(outside: str | None = None) -> dict[str, Study]:
     """All studies by name, sorted. ``outside`` is a folder with one folder per study."""
     found: dict[str, Study] = {}
-    for place in _places(outside):
+    for place in places(outside):
         study = _load(place)
         if study.name in found:
             raise _twice(study.name)
@@ -66,11 +36,11 @@ def studies(outside: str | None = None) -> dict[str, Study]:
 def find(name: str, outside: str | None = None) -> Study:
     """One study by its name. Others are loaded only when it is not where its name says, so that one which cannot be
     loaded stands in nobody else's way."""
-    places = list(_places(outside))
-    likely = [place for place in places if place.may_hold(name)]
+    everywhere = list(places(outside))
+    likely = [place for place in everywhere if place.may_hold(name)]
     found = [study for study in map(_load, likely) if study.name == name]
     known, broken = [study.name for study in found], []
-    for place in [] if found else places:
+    for place in [] if found else everywhere:
         try:
             study = _load(place)
         except UserError as error:
@@ -88,7 +58,7 @@ def find(name: str, outside: str | None = None) -> Study:
 def outlines(outside: str | None = None) -> list[Outline]:
     """All studies in outline, by name. One whose files are as they were last time is not imported."""
     found: list[Outline] = []
-    for place in _places(outside):
+    for place in places(outside):
         file = place.path()
         mark = fingerprint(file.parent) if file else ""
         known = remembered(mark) if mark else None
@@ -104,7 +74,7 @@ def outlines(outside: str | None = None) -> list[Outline]:
 
 def may_hold(name: str, outside: str | None = None) -> bool:
     """Whether a study of this name is likely to exist; nothing is imported to find out."""
-    return any(place.may_hold(name) for place in _places(outside))
+    return any(place.may_hold(name) for place in places(outside))
 
 
 def check_name(name: str, outside: str | None = None) -> None:
@@ -116,53 +86,13 @@ def check_name(name: str, outside: str | None = None) -> None:
 def mark_of(name: str, outside: str | None = None) -> str | None:
     """A hash over all that may change a study's verdicts, without loading it; None when it is not clear which files
     are its own."""
-    likely = [place for place in _places(outside) if place.may_hold(name)]
+    likely = [place for place in places(outside) if place.may_hold(name)]
     file = likely[0].path() if len(likely) == 1 else None
     return judging_mark(likely[0].package, file.parent) if file else None
 
 
 def _twice(name: str) -> UserError:
     return UserError(f"two studies are called '{name}'; rename one of them")
-
-
-def _places(outside: str | None) -> Iterator[_Place]:
-    # By name: the lab finds whatever studies there are, and knows none.
-    for folder in importlib.import_module(ENTRY_POINT).__path__:
-        for path in sorted(Path(folder).glob("*/study.py")):
-            yield _in_folder(ENTRY_POINT, path)
-    for point in entry_points(group=ENTRY_POINT):
-        # Either the package of a study (pkg.walk) or the object in it (pkg.walk.study:study).
-        package = point.module.removesuffix(".study")
-        names = (point.name, package.rpartition(".")[2])
-        yield _Place(package, f"the study of the entry point '{point.name} = {point.value}'", names)
-    for folder in (outside or "").split(os.pathsep):
-        if folder:
-            yield from _outside(Path(folder))
-
-
-def _in_folder(package: str, path: Path) -> _Place:
-    name = path.parent.name
-    return _Place(f"{package}.{name}", f"the study '{name}'", (name,), path)
-
-
-def _outside(folder: Path) -> Iterator[_Place]:
-    paths = sorted(folder.glob("*/study.py"))
-    if not paths:
-        raise UserError(f"the folder {folder} holds no study (a folder with a study.py in it)")
-    # One package per folder: two folders may each hold a study of the same name.
-    package = f"{_PACKAGE}_{hashlib.blake2b(str(folder.resolve()).encode(), digest_size=4).hexdigest()}"
-    _register(package, folder)
-    for path in paths:
-        _register(f"{package}.{path.parent.name}", path.parent)
-        yield _in_folder(package, path)
-
-
-def _register(name: str, folder: Path) -> None:
-    """A package whose modules live in ``folder``, so that a study's rooms import each other relatively."""
-    if name not in sys.modules:
-        module = ModuleType(name)
-        module.__path__ = [str(folder.resolve())]
-        sys.modules[name] = module
 
 
 @dataclass(frozen=True)
@@ -189,7 +119,7 @@ _ATTEMPTS = 5
 _LOADED: dict[str, _Loaded] = {}
 
 
-def _load(place: _Place) -> Study:
+def _load(place: Place) -> Study:
     """The study as its files are now: what was loaded before is used again only if no file has changed since, so that a
     process that lives for weeks sees edits."""
     with _LOADING:
@@ -225,7 +155,7 @@ def codes_of(study: Study, arms: Iterable[str]) -> dict[str, ArmCode]:
     return {arm: known.codes[arm] for arm in wanted}
 
 
-def _sources(place: _Place, study: Study | None = None) -> dict[str, tuple[Path, str]]:
+def _sources(place: Place, study: Study | None = None) -> dict[str, tuple[Path, str]]:
     """The files that a study is made of, each with a hash of its contents; nothing where they cannot be found yet."""
     file = place.path()
     folder = study.folder if study is not None else file.parent if file is not None else None
@@ -233,11 +163,11 @@ def _sources(place: _Place, study: Study | None = None) -> dict[str, tuple[Path,
     return {module: (path, _digest(path)) for module, path in found.items()}
 
 
-def _drop_study(place: _Place) -> None:
+def _drop_study(place: Place) -> None:
     _drop([name for name in sys.modules if name.startswith(f"{place.package}.")])
 
 
-def _forget(place: _Place, known: _Loaded) -> None:
+def _forget(place: Place, known: _Loaded) -> None:
     """Take a study out of memory. Where code outside its folder has changed, all that may hold on to the old goes too:
     every loaded study, and the whole package or room in which the change is."""
     own = f"{place.package}."
@@ -249,7 +179,7 @@ def _forget(place: _Place, known: _Loaded) -> None:
         gone += [f"{module.partition('.')[0]}." for module in changed if not module.startswith("assay.")]
         _LOADED.clear()
     _LOADED.pop(place.package, None)
-    keep = f"{place.package.partition('.')[0]}." if place.package.startswith(_PACKAGE) else ""
+    keep = f"{place.package.partition('.')[0]}." if place.package.startswith(OUTSIDE) else ""
     registered = {name for name in sys.modules if keep and f"{name}.".startswith(keep) and _is_registered(name)}
     _drop(name for name in list(sys.modules) if f"{name}.".startswith(tuple(gone)) and name not in registered)
 
@@ -276,7 +206,7 @@ def _digest(path: Path) -> str:
         return ""
 
 
-def _loaded(place: _Place) -> Study:
+def _loaded(place: Place) -> Study:
     module = _import(place, "study")
     study = getattr(module, "study", None)
     if not isinstance(study, Study):
@@ -297,7 +227,7 @@ def _loaded(place: _Place) -> Study:
     return study
 
 
-def _rooms(place: _Place, study: Study, room: str) -> list[str]:
+def _rooms(place: Place, study: Study, room: str) -> list[str]:
     """The modules of one kind that a study has, its own before its parts': ``figures``, ``images.figures``."""
     assert study.folder is not None
     parts = [part.package.removeprefix(place.package).lstrip(".") for part in study.parts]
@@ -305,7 +235,7 @@ def _rooms(place: _Place, study: Study, room: str) -> list[str]:
     return [name for name in places if (study.folder / f"{name.replace('.', '/')}.py").exists()]
 
 
-def _draw(place: _Place, study: Study) -> None:
+def _draw(place: Place, study: Study) -> None:
     current = _load(place)
     if current is not study:
         # Its files were loaded anew meanwhile: figures would register with the new one, and are taken from there.
@@ -321,11 +251,11 @@ def _draw(place: _Place, study: Study) -> None:
     check_arm_places(study)
 
 
-def _import(place: _Place, room: str) -> ModuleType:
+def _import(place: Place, room: str) -> ModuleType:
     # Compiled files are known by the second in which their source was written: of two edits in one second the first
     # would be run. Studies outside the package are edited while they are tried.
     before = sys.dont_write_bytecode
-    sys.dont_write_bytecode = before or place.package.startswith(_PACKAGE)
+    sys.dont_write_bytecode = before or place.package.startswith(OUTSIDE)
     try:
         return importlib.import_module(f"{place.package}.{room}")
     except Exception as error:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import joblib
 
-from .backends import default_jobs, interrupts_wait, one_thread, stop_workers
+from .backends import default_jobs, one_thread, stop_workers
 from .clusters import joblib_backend
 from .events import Advanced, Event, Listener, Measured, Said
 from .execute import Outcome, Place, execute, execute_in_worker
+from .interrupts import interrupts_wait, workers_start
 from .manifest import Kind
 from .planning import Plan
 from .store import Store
@@ -49,7 +51,7 @@ class WorkerDied(Exception):
 
 def outcomes(
     units: Iterator[Unit], plan: Plan, count: int, store: Store, options: Options, tell: Listener
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """The outcomes of units, in whatever order they finish. A worker that dies costs its units a second attempt, each
     alone and after all others, so that the one that kills workers is known; that one fails."""
     jobs = jobs_for(plan, count, options)
@@ -126,7 +128,7 @@ class _Flights:
         parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)
         with _listening(self._progress, self._flying, self._tell):
             try:
-                with interrupts_wait():  # workers start at the first dispatch
+                with workers_start():  # at the first dispatch
                     found = parallel(dispatched())
                 for outcome in found:
                     self._flying.pop(outcome.unit.key, None)
@@ -140,7 +142,8 @@ class _Flights:
             except BaseException:
                 over.set()
                 stop_workers()
-                with contextlib.suppress(BaseException):
+                with contextlib.suppress(BaseException), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that units were at work is no advice to anybody
                     found.close()
                 raise
 

@@ -7,7 +7,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from .source import Alias, Parsed, parse
+from .references import Alias
+from .source import Parsed, parse
 
 
 class Library:

@@ -17,6 +17,7 @@ MARKS = {"holds": "✓", "fails": "✗", "undecided": "?", "not run": "–"}
 COLOURS = {"holds": "#0072b2", "fails": "#d55e00", "undecided": "#999999", "not run": "#dddddd"}
 CLIPPED = 3.0  # reaches of an interval beyond which a margin is drawn alike
 SIDE = 320
+INK, EDGE = "#0d0f12", "#fdfdfd"
 
 
 def maps(found: PhaseMap) -> Any:
@@ -53,8 +54,9 @@ def _map(found: PhaseMap, rows: list[dict[str, Any]], colour: Any, title: str, *
         layers.append(named)
     if found.segments:
         lines = [dict(zip(("x", "y", "x2", "y2"), each, strict=True)) for each in found.segments]
-        drawn = alt.Chart(pl.DataFrame(lines)).mark_rule(color="black", strokeWidth=2)
-        layers.append(drawn.encode(x="x:Q", y="y:Q", x2="x2:Q", y2="y2:Q"))
+        drawn = alt.Chart(pl.DataFrame(lines)).encode(x="x:Q", y="y:Q", x2="x2:Q", y2="y2:Q")
+        # Dark on a light edge: it is seen on every cell, and not turned into its opposite on a dark page.
+        layers += [drawn.mark_rule(color=colour, strokeWidth=width) for colour, width in ((EDGE, 4.5), (INK, 2))]
     return alt.layer(*layers)
 
 

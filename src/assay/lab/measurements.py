@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from .errors import AmbiguousQuery, BrokenQuery, NotMeasured, unknown
+from .every import Every
 from .params import P
-from .values import Every, Exact, Values
+from .values import Exact, Values
 
 
 class Measurements(Generic[P]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay._reports import Report, plain
@@ -79,7 +79,8 @@ def _inside(region: Region | None, estimate: float) -> bool | None:
 @dataclass(frozen=True, repr=False)
 class PhaseMap(Report):
     """The cells of a sweep. ``segments`` is the predicted boundary in places of the axes, (x, y, x2, y2) each;
-    ``unvisited`` counts the cells that a budget left out."""
+    ``unvisited`` counts the cells that a budget left out; ``request`` is what all cells share: seeds, arms, parameters
+    that were set."""
 
     study: str
     preset: str
@@ -91,6 +92,7 @@ class PhaseMap(Report):
     boundary: str = ""
     segments: Sequence[tuple[float, float, float, float]] = field(default=())
     unvisited: int = 0
+    request: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -135,14 +137,21 @@ class PhaseMap(Report):
 
     def to_dict(self) -> dict[str, Any]:
         shares = {"agreement": self.agreement, "decided_agreement": self.decided_agreement}
-        return {**super().to_dict(), **plain(shares), "compared": len(self.compared)}
+        # A file sorts the names, and segments are places along the axes in this order.
+        return {**super().to_dict(), **plain(shares), "compared": len(self.compared), "over": list(self.axes)}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> PhaseMap:
-        """A map as ``to_dict`` wrote it down."""
-        given = {name: document[name] for name in cls.__dataclass_fields__}
+        """A map as ``to_dict`` wrote it down. Without the order of the axes the way of its boundary is lost."""
+        given = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
         cells = [Cell(**{k: _number(k, v) for k, v in cell.items()}) for cell in given["cells"]]
-        return cls(**given | {"cells": cells, "segments": [tuple(each) for each in given["segments"]]})
+        order = document.get("over", list(given["axes"]))
+        known = "over" in document or len(order) == 1
+        segments = [tuple(each) for each in given["segments"]] if known else []
+        axes = {name: given["axes"][name] for name in order}
+        for place, cell in enumerate(cells):
+            cells[place] = replace(cell, at={name: cell.at[name] for name in order})
+        return cls(**given | {"cells": cells, "segments": segments, "axes": axes})
 
 
 def _share(cells: Sequence[Cell]) -> float:

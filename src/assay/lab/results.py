@@ -14,6 +14,7 @@ from .discovery import codes_of
 from .errors import NotMeasured, UserError
 from .files import DamagedUnit
 from .findings import Finding
+from .interrupts import arrays_ready
 from .manifest import Manifest, ManifestUnit
 from .measurements import Measurements
 from .params import Params, build
@@ -26,6 +27,7 @@ SCHEMA = {"arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.Str
 
 def load(store: Store, study: Study, manifest: Manifest) -> Measurements:
     """The measurements of one run, in the order of its plan. Runs are never pooled."""
+    arrays_ready()
     frames, notes, listed = [], [], []
     for unit in manifest.units:
         if not (store.units / unit.key).exists():

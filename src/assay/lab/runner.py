@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import secrets
 import time
@@ -16,6 +17,7 @@ from .divergence import Divergence, divergence
 from .events import Finished, Listener, Measured, Said, Started, UnitDone
 from .execute import Outcome, environment
 from .files import DamagedUnit
+from .interrupts import arrays_ready, interrupts_wait
 from .manifest import Failure, Manifest, ManifestUnit, check_run_name
 from .planning import Plan
 from .reasons import NOTHING_YET, reasons
@@ -34,6 +36,7 @@ class RunResult:
 def run(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult:
     """Carry out a plan. Killing the process at any moment loses at most the units in flight."""
     _make_ready(plan, store, options)
+    arrays_ready()
     result = RunResult(manifest_of(plan, options))
     store.write_manifest(result.manifest)
     tell(Started(plan.study.name, len(plan.units), len(plan.to_reuse), result.manifest.id))
@@ -135,10 +138,13 @@ class _Work:
         held: list[Unit] = []
         claimed = self._claimed(units, held, wait)
         count = min(len(units), len(self.plan.to_compute) or 1)
+        found = outcomes(claimed, self.plan, count, self.store, self.options, self.tell)
         try:
-            for outcome in outcomes(claimed, self.plan, count, self.store, self.options, self.tell):
-                self._keep(outcome)
-                self._locks.pop(outcome.unit.key).release()
+            # Closed at once also where an interrupt comes while an outcome is stored: its workers end here.
+            with contextlib.closing(found):
+                for outcome in found:
+                    self._keep(outcome)
+                    self._locks.pop(outcome.unit.key).release()
         finally:
             for lock in self._locks.values():
                 lock.release()
@@ -191,9 +197,10 @@ class _Work:
             self.result.failures.append(outcome)
             self.tell(Said(f"{unit.label} failed: {outcome.error}"))
         else:
-            self.store.write(unit.key, outcome.payload)
-            self.store.clear_checkpoints(unit.key)
-            self.result.computed += 1
+            with interrupts_wait():  # what is finished is kept
+                self.store.write(unit.key, outcome.payload)
+                self.store.clear_checkpoints(unit.key)
+                self.result.computed += 1
             self._note(unit, outcome.diverged)
             if unit.key in self._diverged:
                 self.tell(Said(self._diverged[unit.key].words))

@@ -6,12 +6,22 @@ import ast
 import copy
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeGuard
 
-Reference = tuple[str, ...]  # ("learners", "toss") for learners.toss
+from .references import (
+    Alias,
+    Reference,
+    by_text,
+    constant,
+    import_nodes,
+    imported,
+    last_word,
+    refers,
+    targets,
+)
 
 # A decorator that keeps or calls elsewhere what it decorates may make code run that no name leads to. These do not.
 _PURE = frozenset(
@@ -38,15 +48,6 @@ _PURE = frozenset(
 )
 _REGISTERS = frozenset(("arm", "claim", "claims_over", "figure", "table"))  # what a study is told by decoration
 _SEES_ALL = frozenset((("eval",), ("exec",), ("globals",), ("vars",), ("sys", "modules")))
-
-
-@dataclass(frozen=True)
-class Alias:
-    """What an import binds: a module, or a name in one. ``level`` counts the dots of a relative import."""
-
-    module: str
-    name: str | None
-    level: int
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,12 @@ def parse(text: bytes) -> Parsed:
     for node in tree.body:
         if isinstance(node, ast.If) and (_for_checkers(node) or _is_main(node)):
             if _for_checkers(node):
-                lazy |= _imported(ast.Module(node.body, []))
+                lazy |= imported(ast.Module(node.body, []))
             body += node.orelse
         else:
             body.append(node)
     functions = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    imports = [alias for node in _import_nodes(body) for alias in _targets(node)]
+    imports = [alias for node in import_nodes(body) for alias in targets(node)]
     statements = [made for place, node in enumerate(body) for made in _statements(place, node, functions)]
     binding: dict[str, list[Statement]] = {}
     for statement in statements:
@@ -116,16 +117,16 @@ def parse(text: bytes) -> Parsed:
 def _statements(place: int, node: ast.stmt, functions: set[str]) -> Iterator[Statement]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         # One for each name: what is counted is that this name stands for that thing, where somebody uses it.
-        for name, aliases in _imported(node).items():
+        for name, aliases in imported(node).items():
             digest = _hash(f"{name} {aliases}")
             yield Statement(place, frozenset((name,)), digest, frozenset(), {name: aliases}, False)
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
-    elif isinstance(node, ast.Assign) and _last_word(node.value) in ("Study", "Part"):
+    elif isinstance(node, ast.Assign) and last_word(node.value) in ("Study", "Part"):
         return  # presets, settings and words: their values are in every unit's address
     elif isinstance(node, ast.Expr) and (registering := _registering(node.value)) is not None:
         call, given = registering
-        made = _constant(call.args[0]) if call.args else ""
+        made = constant(call.args[0]) if call.args else ""
         yield _statement(place, ast.Expr(ast.Tuple(given, ast.Load())), frozenset(), effect=False, made=made)
     elif isinstance(node, ast.ClassDef):
         yield _class(place, node)
@@ -147,13 +148,13 @@ def _registering(node: ast.expr) -> tuple[ast.Call, list[ast.expr]] | None:
 def _class(place: int, node: ast.ClassDef) -> Statement:
     binds = frozenset((node.name,))
     node.decorator_list = [d for d in node.decorator_list if _registering(d) is None]
-    effect = bool(node.keywords) or any(_last_word(decorator) not in _PURE for decorator in node.decorator_list)
+    effect = bool(node.keywords) or any(last_word(decorator) not in _PURE for decorator in node.decorator_list)
     hooks = bool(node.keywords) or any(
         isinstance(part, ast.FunctionDef) and part.name == "__init_subclass__" for part in node.body
     )
-    bases = tuple(reference for base in node.bases for reference in _refers(base))
+    bases = tuple(reference for base in node.bases for reference in refers(base))
     annotations = [part.annotation for part in node.body if _is_field(part)]
-    named = frozenset(reference for annotation in annotations for reference in _refers(annotation))
+    named = frozenset(reference for annotation in annotations for reference in refers(annotation))
     stripped = copy.deepcopy(node)
     stripped.body = [part for part in stripped.body if not _is_field(part)]
     model = _statement(place, stripped, binds, effect=False)
@@ -167,17 +168,17 @@ def _statement(
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         node.decorator_list = [d for d in node.decorator_list if _registering(d) is None]
     _normalise(node)
-    modules, dynamic = _by_text(node)
-    return Statement(place, binds, _digest(node), _refers(node), _imported(node), effect, modules, dynamic, made)
+    modules, dynamic = by_text(node)
+    return Statement(place, binds, _digest(node), refers(node), imported(node), effect, modules, dynamic, made)
 
 
 def _acts(node: ast.stmt, functions: set[str]) -> bool:
     """Whether a statement does something when its module is imported, beside giving something a name."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return any(_last_word(d) not in _PURE for d in node.decorator_list if _registering(d) is None)
+        return any(last_word(d) not in _PURE for d in node.decorator_list if _registering(d) is None)
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if not all(_plain_target(target) for target in targets):
+        given = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if not all(_plain_target(target) for target in given):
             return True
         # What a function of one's own is called with may be kept by it: ``level = register("level")(lambda: 1)``.
         calls = [part for part in ast.walk(node.value) if isinstance(part, ast.Call)] if node.value else []
@@ -196,7 +197,7 @@ def _bound(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         yield node.name
         return
-    yield from _imported(node)
+    yield from imported(node)
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
             yield inner.id
@@ -205,7 +206,7 @@ def _bound(node: ast.stmt) -> Iterator[str]:
 
 
 def _for_checkers(node: ast.If) -> bool:
-    return _last_word(node.test) == "TYPE_CHECKING"
+    return last_word(node.test) == "TYPE_CHECKING"
 
 
 def _is_main(node: ast.If) -> bool:
@@ -219,7 +220,7 @@ def _normalise(node: ast.stmt) -> None:
         if isinstance(inner, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(inner, False):
             inner.body = inner.body[1:]
         if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if any(_last_word(decorator) not in _PURE for decorator in inner.decorator_list):
+            if any(last_word(decorator) not in _PURE for decorator in inner.decorator_list):
                 continue  # functools.singledispatch tells by them which one to call
             inner.returns = None
             for argument in ast.walk(inner.args):
@@ -233,81 +234,9 @@ def _is_field(part: ast.stmt) -> TypeGuard[ast.AnnAssign]:
     return named and "ClassVar" not in ast.unparse(part.annotation)  # type: ignore[attr-defined]
 
 
-def _refers(node: ast.AST) -> frozenset[Reference]:
-    """Every name that is read, with the attributes asked of it."""
-    found: set[Reference] = set()
-    inside: set[int] = set()  # names that are the root of an attribute seen already
-    for inner in ast.walk(node):  # outer nodes come first, so a.b.c is met before a.b and a
-        if isinstance(inner, ast.Attribute) and id(inner) not in inside:
-            words: list[str] = []
-            at: ast.expr = inner
-            while isinstance(at, ast.Attribute):
-                inside.add(id(at))
-                words.append(at.attr)
-                at = at.value
-            if isinstance(at, ast.Name):
-                inside.add(id(at))
-                found.add((at.id, *reversed(words)))
-        elif isinstance(inner, ast.Name) and id(inner) not in inside:
-            found.add((inner.id,))
-    return frozenset(found)
-
-
-def _by_text(node: ast.AST) -> tuple[tuple[Alias, ...], bool]:
-    """Modules that are imported by ``import_module("...")``, and whether one is whose name is not written out."""
-    found, dynamic = [], False
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Call) and _last_word(inner) in ("import_module", "__import__"):
-            name = _constant(inner.args[0]) if inner.args else ""
-            level = len(name) - len(name.lstrip("."))
-            found += [Alias(name[level:], None, level)] if name else []
-            dynamic = dynamic or not name
-    return tuple(found), dynamic
-
-
 def sees_all(statement: Statement) -> bool:
     """Whether a statement may reach any name of its module by text."""
     return any(reference[:length] in _SEES_ALL for reference in statement.refers for length in (1, 2))
-
-
-def _import_nodes(body: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
-    for node in body:
-        for inner in ast.walk(node):
-            if isinstance(inner, (ast.Import, ast.ImportFrom)):
-                yield inner
-
-
-def _imported(node: ast.AST) -> dict[str, tuple[Alias, ...]]:
-    """What the imports in a piece of code bind, at whatever depth; a name may be bound by several."""
-    found: dict[str, tuple[Alias, ...]] = {}
-    for inner in _import_nodes([node]):
-        for part in inner.names:
-            if part.name == "*":
-                continue
-            if isinstance(inner, ast.ImportFrom):
-                name, alias = part.asname or part.name, Alias(inner.module or "", part.name, inner.level)
-            else:
-                root = part.name.partition(".")[0]
-                name, alias = part.asname or root, Alias(part.name if part.asname else root, None, 0)
-            found[name] = (*found.get(name, ()), alias)
-    return found
-
-
-def _targets(node: ast.Import | ast.ImportFrom) -> list[Alias]:
-    """Every module that an import may execute, a name in one among them: it may be a module itself."""
-    if isinstance(node, ast.Import):
-        return [Alias(name.name, None, 0) for name in node.names]
-    return [Alias(node.module or "", name.name, node.level) for name in node.names]
-
-
-def _constant(node: ast.expr) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-
-
-def _last_word(node: ast.expr) -> str:
-    """The last word of ``lab.Study(...)`` or ``lab.Params``."""
-    node = node.func if isinstance(node, ast.Call) else node
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _digest(node: ast.AST) -> str:

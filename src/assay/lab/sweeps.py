@@ -59,12 +59,13 @@ class Sweep:
         self.axes = self._typed_axes()
         self.cells: dict[Place, Cell] = {}
         self.criterion = ""
+        self.arms: list[str] = []
         self.before: list[Manifest] = store.readable_manifests(cells=True)
 
     def run(self) -> PhaseMap:
         """All cells, or with a budget from coarse to fine until it is spent."""
         started, budget = time.perf_counter(), self.asked.budget
-        arms = self._arms()
+        self.arms = arms = self._arms()
         rounds = coarse_to_fine(self._lengths, self._differ, everywhere=budget is None)
         for places in rounds:
             for some in _batches(places, AT_ONCE if budget else len(places)):
@@ -228,7 +229,13 @@ class Sweep:
             boundary=self.boundary.says if self.boundary else "",
             segments=self._segments(),
             unvisited=math.prod(self._lengths) - len(cells),
+            request=self._shared(),
         )
+
+    def _shared(self) -> dict[str, Any]:
+        request = self._request(next(iter(self.params)), self.arms)
+        asked = {"seeds": request.seeds, "first_seed": request.first_seed, "arms": request.arms}
+        return {**asked, "set": dict(self.asked.request.overrides), "point": dict(request.point)}
 
     def _segments(self) -> list[tuple[float, float, float, float]]:
         if self.boundary is None:
