@@ -11,7 +11,6 @@ from assay import methods, probes
 
 FORMULA = "a formula of numbers: it sees no model and no data"
 LABELS_ONLY = "made of labels alone, which are integers: nothing is computed on a model or on real numbers"
-OWN_TABLE = "long prompts have a table of their own over models and attention kernels, in tests/methods/gemfilter"
 CALLBACK = "a callback that carries settings into somebody's trainer; test_trainer_callbacks and test_trackers run it"
 DATA = "data that somebody hands over, checked when it is made"
 EXEMPT = {
@@ -20,10 +19,12 @@ EXEMPT = {
             (
                 "FeatureConstants",
                 "contrastive_width",
+                "cost_model",
                 "error_bound",
                 "gradient_bound",
                 "gradient_requirements",
                 "growth_factors",
+                "index_cost",
                 "learnability_threshold",
                 "learnable",
                 "loss_floor",
@@ -40,22 +41,8 @@ EXEMPT = {
             ("LabelTree", "binary_by_ancestor", "one_per_sample", "random_ids", "tree_level"),
             LABELS_ONLY,
         ),
-        **dict.fromkeys(
-            (
-                "FilterIndex",
-                "FullAttention",
-                "GemFilter",
-                "H2O",
-                "OneRun",
-                "SnapKV",
-                "choose_filter_layer",
-                "cost_model",
-                "load_filter",
-                "share_prefill",
-            ),
-            OWN_TABLE,
-        ),
         **dict.fromkeys(("huggingface_callback", "huggingface_swad", "lightning_callback"), CALLBACK),
+        "load_filter": "reads a part of a stored model from a folder; tests/methods/gemfilter/test_models runs it",
         "build_max_margin": "makes a network of exact weights from two integers",
     },
     "probes": {

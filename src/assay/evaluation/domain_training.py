@@ -107,7 +107,8 @@ def train(
         model = make_model(classes).to(device).train()
         look = Look(model, domains, others, numbers, course, device)
         decay, rate = algorithm.weight_decay, algorithm.learning_rate
-        optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], rate, weight_decay=decay)
+        free, fused = [p for p in model.parameters() if p.requires_grad], device.type in ("cpu", "cuda")
+        optimizer = torch.optim.Adam(free, rate, weight_decay=decay, fused=fused)
         penalty = algorithm.penalty
         attached = stack.enter_context(penalty.attach(model, algorithm.layer)) if penalty is not None else None
         averager = algorithm.averaging(model) if algorithm.averaging is not None else None

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         share_prefill,
     )
     from .gemfilter.cost import cost_model
+    from .gemfilter.index import index_cost, profile_index
     from .gradient_bounds import FeatureConstants, data_assumptions, gradient_bound, gradient_requirements
     from .gradient_ticket import gradient_ticket
     from .granularity import (
@@ -141,6 +142,7 @@ __all__ = [
     "growth_factors",
     "huggingface_callback",
     "huggingface_swad",
+    "index_cost",
     "l2_group_penalty",
     "label_scores",
     "learnability_threshold",
@@ -159,6 +161,7 @@ __all__ = [
     "one_per_sample",
     "one_step",
     "predict_split_effect",
+    "profile_index",
     "prompt_condition",
     "pruned_infonce",
     "pruning_horizon",

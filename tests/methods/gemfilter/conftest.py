@@ -1,3 +1,14 @@
 import pytest
 
-pytest.importorskip("transformers", reason="GemFilter needs the extra llm")
+transformers = pytest.importorskip("transformers", reason="GemFilter needs the extra llm")
+
+#: Families that a release of transformers cannot make, by the beginning of its version.
+UNMADE = {"5.4.": {"Olmo2": "this release declares Olmo2's tie_word_embeddings an integer and refuses its own default"}}
+
+
+def pytest_runtest_setup(item):
+    given = list(item.callspec.params.values()) if hasattr(item, "callspec") else []
+    for version, families in UNMADE.items():
+        for family, why in families.items():
+            if transformers.__version__.startswith(version) and family in given:
+                pytest.skip(why)

@@ -304,10 +304,6 @@ def test_bad_budgets_are_refused(make, sentence):
 
 def test_what_a_compressed_cache_cannot_do_is_refused(llama, ids):
     method = SnapKV(20, 8)
-    mask = torch.ones_like(ids)
-    mask[0, 0] = 0
-    with pytest.raises(ValueError, match="without padding"):
-        method.generate(llama, ids, attention_mask=mask)
     with pytest.raises(ValueError, match="beam search"):
         method.generate(llama, ids, num_beams=2)
     with pytest.raises(ValueError, match="has a cache_implementation of its own"):

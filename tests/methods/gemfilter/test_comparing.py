@@ -62,6 +62,14 @@ def test_a_needle_test_has_rows_shares_and_scans(loaded):
     assert set(made.scans[150].summary()) == {"rule", "stages", "recall"}
     assert any("in layers 0 to" in sentence for sentence in said)
     assert made.templated is False
+    assert [(row["method"], row["length"], row["prompts"]) for row in made.table()][:2] == [
+        ("full", 150, 2),
+        ("gemfilter", 150, 2),
+    ]
+    assert made.to_dict()["report"] == "NeedleReport"
+    assert "8 answers" in repr(made)
+    pytest.importorskip("altair")
+    assert made.figure().to_dict()["$schema"]
 
 
 def test_words_that_mean_nothing_are_refused_without_a_model():

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
-from assay.methods._checks import check_fields, limits
+from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods.gemfilter.adapter import Attended, Projected, compressible
 from assay.methods.gemfilter.compression import Compression
 from assay.methods.gemfilter.filter import GemFilter
@@ -54,13 +55,16 @@ class _Recent(Compression):
 
     @abstractmethod
     def scores(self, layer: Attended) -> Tensor:
-        """Scores of the entries before the window: (batch, kv_heads, n - window)."""
+        """Scores of the entries before the window, (batch, kv_heads, n - window), -inf at padding: it stays only where
+        a prompt shorter than the budget leaves room, and attention masks go on hiding it."""
 
     def positions(self, layer: Attended) -> Tensor | None:
         n = layer.hidden.shape[1]
         if n <= self.keep:
             return None
-        return self.best_and_recent(self.scores(layer), self.keep)
+        scores = self.scores(layer)
+        _refuse_nan(scores)
+        return self.best_and_recent(scores, self.keep)
 
     def best_and_recent(self, scores: Tensor, keep: int) -> Tensor:
         """``keep`` entries: the last ``window`` and the best of those before, whose scores are given."""
@@ -68,6 +72,11 @@ class _Recent(Compression):
         n = scores.shape[-1] + self.window
         recent = torch.arange(n - self.window, n, device=old.device).expand(*old.shape[:-1], -1)
         return torch.cat([old, recent], dim=-1)
+
+
+def _refuse_nan(scores: Tensor) -> None:
+    """Padding has scores of -inf; NaN would be sorted among the best."""
+    all_finite("the scores of tokens", scores[scores != float("-inf")])
 
 
 def _received(layer: Attended, query: Tensor, keys: Tensor, per_query_head: bool = False) -> Tensor:
@@ -99,9 +108,11 @@ class SnapKV(_Recent):
         n = layer.hidden.shape[1]
         queries = layer.queries(n - self.window, n)
         found = []
-        for query, keys in zip(queries, layer.keys, strict=True):
-            received = _received(layer, query, keys, self.per_query_head)
-            found.append(pool(received[:, : n - self.window], "avg", self.kernel))
+        for row, (query, keys) in enumerate(zip(queries, layer.keys, strict=True)):
+            blank = min(layer.blank(row), n - self.window)
+            received = _received(layer, query, keys[:, blank:], self.per_query_head)[:, : n - self.window - blank]
+            pooled = pool(received, "avg", self.kernel) if received.numel() else received
+            found.append(pad(pooled, (blank, 0), value=float("-inf")))
         return torch.stack(found)
 
 
@@ -116,14 +127,17 @@ class H2O(_Recent):
     decode_eviction: bool = False
 
     def totals(self, layer: Attended) -> Tensor:
-        """Attention that each entry received from all queries of the prompt: (batch, kv_heads, n)."""
+        """Attention that each entry received from all queries of the prompt: (batch, kv_heads, n), -inf at padding."""
         n = layer.hidden.shape[1]
         sums = torch.zeros(*layer.keys.shape[:3], device=layer.keys.device)
         for start in range(0, n, self.block):
             stop = min(start + self.block, n)
             queries = layer.queries(start, stop)
             for row, (query, keys) in enumerate(zip(queries, layer.keys, strict=True)):
-                sums[row, :, :stop] += _received(layer, query, keys[:, :stop])
+                if stop > (blank := layer.blank(row)):
+                    sums[row, :, blank:stop] += _received(layer, query[:, max(0, blank - start) :], keys[:, blank:stop])
+        for row in range(len(sums)):
+            sums[row, :, : layer.blank(row)] = float("-inf")
         return sums
 
     def scores(self, layer: Attended) -> Tensor:
@@ -133,6 +147,7 @@ class H2O(_Recent):
         if not self.decode_eviction:
             return super().positions(layer)
         totals, n = self.totals(layer), layer.hidden.shape[1]
+        _refuse_nan(totals)
         if n <= self.keep:
             layer.cache_layer.totals = totals
             return None
@@ -145,8 +160,11 @@ class H2O(_Recent):
             return
         new = layer.hidden.shape[1]
         queries = layer.queries(0, new)
-        rows = [_received(layer, query, keys) for query, keys in zip(queries, layer.keys, strict=True)]
-        totals = torch.nn.functional.pad(layer.cache_layer.totals, (0, new)) + torch.stack(rows)
+        rows = [
+            pad(_received(layer, query, keys[:, (blank := layer.blank(row)) :]), (blank, 0))
+            for row, (query, keys) in enumerate(zip(queries, layer.keys, strict=True))
+        ]
+        totals = pad(layer.cache_layer.totals, (0, new)) + torch.stack(rows)
         if totals.shape[-1] > self.keep:
             kept = self.best_and_recent(totals[..., : -self.window], self.keep)
             layer.cache_layer.gather(kept)
@@ -155,17 +173,34 @@ class H2O(_Recent):
 
 
 def filtered_positions(chosen: GemFilter, layer: Attended) -> Tensor:
-    """What a filter keeps when it reads a layer in the middle of a full prefill: (batch, kept), in rising order."""
+    """What a filter keeps when it reads a layer in the middle of a full prefill: (batch, kept), in rising order. A
+    prompt shorter than the budget has padding in front, as its attention mask has."""
     n = layer.hidden.shape[1]
-    prompt = Prompt(torch.zeros(layer.hidden.shape[:2], dtype=torch.long, device=layer.hidden.device))
+    ids = torch.zeros(layer.hidden.shape[:2], dtype=torch.long, device=layer.hidden.device)
+    prompt = Prompt(ids, _real(layer, ids))
+    if prompt.mask is not None and chosen.keep < 1:
+        raise ValueError("prompts of several lengths have several shares: give one-run's filter keep as a number")
     rows = 1 if chosen.rule != "window" else min(chosen.window, n)
     whole = chosen.row != "last"
     queries = layer.queries(0 if whole else n - rows, n)
     if whole and not chosen.searches_row:
-        place = chosen._position(n)
-        queries = queries[:, :, place : place + 1]
+        places = [real[chosen._position(len(real))] for real in map(prompt.real, range(prompt.batch))]
+        queries = torch.stack([query[:, place : place + 1] for query, place in zip(queries, places, strict=True)])
     scores = chosen.scores_of(Projected(queries, layer.keys, layer.scaling, layer.softcap), prompt)
-    return chosen.best(scores)
+    if prompt.mask is None:
+        return chosen.best(scores)
+    kept, room = [], chosen.budget(n)
+    for row in range(prompt.batch):
+        best = (real := prompt.real(row))[chosen.best(scores[row, real])]
+        kept.append(torch.cat([torch.arange(room - len(best), device=best.device), best]))
+    return torch.stack(kept)
+
+
+def _real(layer: Attended, ids: Tensor) -> Tensor | None:
+    """The mask of a padded batch."""
+    if layer.padding is None:
+        return None
+    return torch.arange(ids.shape[1], device=ids.device) >= torch.tensor(layer.padding, device=ids.device)[:, None]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from assay._extras import extra
+from assay._reports import Report, curves
 from assay.evaluation.needle_kinds import Needle
 from assay.evaluation.needles import NeedlePrompt
 from assay.methods._checks import one_of
@@ -32,8 +33,8 @@ _SHORT = 512
 _BY_LAYER = ("layer", "keep", "rule")
 
 
-@dataclass(frozen=True)
-class LayerChoice:
+@dataclass(frozen=True, repr=False)
+class LayerChoice(Report):
     """The chosen layer and rule, and how far to trust them, by prompts that had no part in the choice: the share of the
     needle's tokens that were kept (``held_out_recall``), on average and in the worst kind of prompt (``worst``,
     ``worst_kind``), and the share of prompts whose answer was kept whole (``held_out_coverage``)."""
@@ -63,6 +64,21 @@ class LayerChoice:
     def filter(self, **options: Any) -> GemFilter:
         """The filter that was measured."""
         return GemFilter(**{"layer": self.layer, "keep": self.keep, "rule": self.rule, **self.options, **options})
+
+    def headline(self) -> str:
+        return self.sentence()
+
+    def table(self) -> list[dict[str, Any]]:
+        """Recall by rule and layer, on the prompts that chose."""
+        return [
+            {"rule": rule, "layer": layer, "recall": share, "chosen": (rule, layer) == (self.rule, self.layer)}
+            for rule, shares in self.recall.items()
+            for layer, share in enumerate(shares)
+        ]
+
+    def figure(self) -> Any:
+        """Recall by layer, a line for each rule."""
+        return curves(self.table(), "layer", "recall", "rule", recall="share of the needle's tokens kept")
 
     def sentence(self) -> str:
         """The choice for a person to read."""

@@ -10,11 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay.methods._precision import uncached_casts
 from assay.methods.gemfilter.adapter import (
     Attended,
     after_attention,
     check_usable,
     compressible,
+    positions_of,
     trimmed_cache,
     trimmed_copy,
     untouched_copy,
@@ -47,15 +49,17 @@ class Compression(ABC):
     def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
         """Prefill, compress layer by layer as it goes, decode. Takes and returns what ``model.generate`` does."""
         given, kwargs = parts_of(inputs, kwargs)
-        prompt = unpadded(model, **given)
-        check_decoding(model, kwargs)
+        check_usable(model)
+        prompt = prompt_of(model, **given)
+        check_decoding(model, kwargs, prompt.padding)
         kwargs = tokens_alone(kwargs)
-        cache, ids = trimmed_cache(model), prompt.input_ids
+        cache = trimmed_cache(model)
         if not any(compressible(layer) for layer in cache.layers):
             raise ValueError("every layer of this model has a sliding window: there is no cache to compress")
-        with after_attention(model, cache, _Compressing(self, cache)):
+        with after_attention(model, cache, _Compressing(self, cache), prompt.padding):
             # Without a mask generate would guess one from the tokens.
-            return model.generate(ids, attention_mask=torch.ones_like(ids), past_key_values=cache, **kwargs)  # type: ignore[operator]
+            kwargs |= {"attention_mask": _mask_of(prompt), "past_key_values": cache}
+            return model.generate(prompt.input_ids, **kwargs)  # type: ignore[operator]
 
 
 class _Compressing:
@@ -75,16 +79,11 @@ class _Compressing:
             self.method.finish(self.cache)
 
 
-def unpadded(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
-    """A prompt without padding, or a sentence."""
-    check_usable(model)
-    prompt = prompt_of(model, inputs, **given)
-    if prompt.mask is not None:
-        raise ValueError("a compressed cache needs prompts without padding: pass prompts of one length, or one by one")
-    return prompt
+def _mask_of(prompt: Prompt) -> Tensor:
+    return torch.ones_like(prompt.input_ids) if prompt.mask is None else prompt.mask.long()
 
 
-def check_decoding(model: Any, kwargs: dict[str, Any]) -> None:
+def check_decoding(model: Any, kwargs: dict[str, Any], padding: Sequence[int] | None = None) -> None:
     """Refuse what a cache with two lengths cannot do."""
     config = kwargs.get("generation_config") or model.generation_config
 
@@ -102,6 +101,11 @@ def check_decoding(model: Any, kwargs: dict[str, Any]) -> None:
         *((asked(name) is not None, f"does not go with {name}") for name in others),
         (asked("use_cache", True) is False, "needs use_cache=True"),
         ("longrope" in kinds, "needs one rotation, and this model changes its own with the length (long RoPE)"),
+        (
+            padding is not None and "dynamic" in kinds,
+            "cannot hold prompts of several lengths of a model that turns all of them by the longest one (dynamic "
+            "NTK): pass prompts of one length, or one by one",
+        ),
     ):
         if wrong:
             raise ValueError(f"a compressed cache {why}")
@@ -113,14 +117,18 @@ class Prefilled:
 
     method: Compression
     cache: Any
-    input_ids: Tensor
+    prompt: Prompt
     first: Tensor
+
+    @property
+    def input_ids(self) -> Tensor:
+        return self.prompt.input_ids
 
     def generate(self, model: Any, *, max_new_tokens: int, do_sample: bool = False, **kwargs: Any) -> Tensor:
         """Greedy decoding, as often as you like: the prompt and the new tokens behind it."""
         if do_sample:
             raise ValueError("a shared prefill is decoded greedily: its first token is already chosen")
-        ids = torch.cat([self.input_ids, self.first], dim=1)
+        ids = torch.cat([self.prompt.input_ids, self.first], dim=1)
         ends = model.generation_config.eos_token_id
         ends = ends if isinstance(ends, list) else [ends]
         ended = sum((self.first == end for end in ends if end is not None), torch.zeros_like(self.first)).bool()
@@ -129,10 +137,10 @@ class Prefilled:
         if max_new_tokens == 1 or bool(ended.any()):
             return ids
         cache = untouched_copy(model, self.cache)
-        with after_attention(model, cache, self.method.step):
+        with after_attention(model, cache, self.method.step, self.prompt.padding):
             made: Tensor = model.generate(
                 ids,
-                attention_mask=torch.ones_like(ids),
+                attention_mask=torch.cat([_mask_of(self.prompt), torch.ones_like(self.first)], dim=1),
                 past_key_values=cache,
                 max_new_tokens=max_new_tokens - 1,
                 do_sample=False,
@@ -151,8 +159,11 @@ def share_prefill(model: Any, inputs: Any, methods: Sequence[Compression]) -> li
                 f"{getattr(method, 'name', method)} compresses no cache and cannot share a prefill: OneRun(filter) "
                 "keeps what a filter selects, and GemFilter itself answers with generate"
             )
-    prompt = unpadded(model, inputs)
-    check_decoding(model, {})
+    check_usable(model)
+    prompt = prompt_of(model, inputs)
+    check_decoding(model, {}, prompt.padding)
+    mask = _mask_of(prompt)
+    where = {} if prompt.mask is None else {"attention_mask": mask, "position_ids": positions_of(mask)}
     full = trimmed_cache(model)
     kept: dict[tuple[int, int], Tensor] = {}
     totals: dict[tuple[int, int], Tensor] = {}
@@ -164,8 +175,8 @@ def share_prefill(model: Any, inputs: Any, methods: Sequence[Compression]) -> li
             if "totals" in vars(layer.cache_layer):
                 totals[which, layer.index] = vars(layer.cache_layer).pop("totals")
 
-    with after_attention(model, full, look):
-        logits = model(prompt.input_ids, past_key_values=full, use_cache=True, logits_to_keep=1).logits
+    with uncached_casts(), after_attention(model, full, look, prompt.padding):
+        logits = model(prompt.input_ids, past_key_values=full, use_cache=True, logits_to_keep=1, **where).logits
     first = logits[:, -1].argmax(dim=-1, keepdim=True)
     made = []
     for which, method in enumerate(methods):
@@ -174,5 +185,5 @@ def share_prefill(model: Any, inputs: Any, methods: Sequence[Compression]) -> li
             if (which, layer) in totals:
                 cache_layer.totals = totals[which, layer]
         method.finish(cache)
-        made.append(Prefilled(method, cache, prompt.input_ids, first))
+        made.append(Prefilled(method, cache, prompt, first))
     return made

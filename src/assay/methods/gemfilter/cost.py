@@ -100,7 +100,7 @@ def cost_model(
     cache = kept * shape.layers * (k + new)
     decode = shape.layers * _decode(shape, k, new) + new * head
     if method != "gemfilter":
-        prefill = shape.layers * _prefill(shape, n) + head
+        prefill = full_prefill(shape, n)
         if method == "h2o":  # every query's attention is computed a second time, for its sums
             prefill += shape.layers * shape.heads * shape.head_dim * n * (n + 1)
         held = entry * shape.layers * n if method in ("full", "one-run") else entry * n + kept * shape.layers * k
@@ -109,9 +109,9 @@ def cost_model(
     size = n if chunk is None else chunk
     layout = Layout.of(n, size, overlap=size // 8 if overlap is None else overlap, tail=0 if chunk is None else tail)
     read = layout.chunk_length
-    prefill = layout.chunks * (layer * _prefill(shape, read) + _scoring(shape, read))
+    prefill = layout.chunks * (layer * prefill_layer(shape, read) + scoring(shape, read))
     loaded = weights if resident else item * ((layer + 1) * shape.layer_weights + shape.embedding_weights)
-    decode += shape.layers * _prefill(shape, k) + head
+    decode += shape.layers * prefill_layer(shape, k) + head
     return Cost(prefill, decode, loaded + entry * read, weights + cache, cache)
 
 
@@ -120,12 +120,17 @@ def cache_bytes(shape: Shape, length: int, item: int = 2) -> int:
     return 2 * shape.layers * shape.kv_heads * shape.head_dim * length * item
 
 
-def _prefill(shape: Shape, n: int) -> float:
+def full_prefill(shape: Shape, n: int) -> float:
+    """The whole model on a prompt of ``n`` tokens, up to the logits of the last one."""
+    return shape.layers * prefill_layer(shape, n) + 2 * shape.embedding_weights
+
+
+def prefill_layer(shape: Shape, n: int) -> float:
     """One layer on a prompt of ``n`` tokens."""
     return 2 * n * shape.layer_weights + 2 * shape.heads * shape.head_dim * n * (n + 1)
 
 
-def _scoring(shape: Shape, n: int) -> float:
+def scoring(shape: Shape, n: int) -> float:
     """The filter layer's keys, its last query, and their products."""
     keys = 2 * n * shape.hidden * shape.kv_heads * shape.head_dim
     query = 2 * shape.hidden * shape.heads * shape.head_dim

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.evaluation.measure import now
-from assay.methods._checks import check_fields, limits
+from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers
 from assay.methods.gemfilter.cautions import Once, too_far, too_long
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
@@ -197,6 +197,7 @@ class GemFilter:
 
     def best(self, scores: Tensor) -> Tensor:
         """The positions that stay by their scores (..., n), in rising order."""
+        all_finite("the scores of tokens", scores)
         budget = self.budget(scores.shape[-1])
         return best_positions(scores, budget, keep_first=self.keep_first, keep_last=self.keep_last)
 

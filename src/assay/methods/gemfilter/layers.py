@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay._reports import Report, curves
 from assay.evaluation.needles import NeedlePrompt
 from assay.methods.gemfilter.adapter import Projected, attention_at, check_usable, layers_of, read_layers
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
@@ -21,8 +22,8 @@ STAGES = ["search", "found", "answer"]
 FOUND = 0.9
 
 
-@dataclass(frozen=True)
-class LayerScan:
+@dataclass(frozen=True, repr=False)
+class LayerScan(Report):
     """What every layer would have kept: tensors (rules, layers, prompts).
 
     ``recall`` is the share of the needle's tokens that were kept, ``covered`` whether all tokens of the answer were,
@@ -57,6 +58,23 @@ class LayerScan:
             for name in dict.fromkeys(stages)
         ]
         return f"{', '.join(spans)} by the rule '{rule}'"
+
+    def headline(self) -> str:
+        return self.sentence()
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row for every rule and layer: means over the prompts, and the layer's stage."""
+        means = {what: getattr(self, what).mean(dim=2) for what in ("recall", "covered", "distance")}
+        return [
+            {"rule": rule, "layer": layer, "stage": stage}
+            | {what: float(table[number, layer]) for what, table in means.items()}
+            for number, rule in enumerate(self.rules)
+            for layer, stage in enumerate(self.stages(rule))
+        ]
+
+    def figure(self) -> Any:
+        """Recall by layer, a line for each rule."""
+        return curves(self.table(), "layer", "recall", "rule", recall="share of the needle's tokens kept")
 
     def summary(self) -> dict[str, Any]:
         """Mean recall per layer under every rule, and the stages by the best one."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay._reports import Report, curves
 from assay.evaluation.answering import needle_table
 from assay.evaluation.needle_kinds import NEEDLES, Needle
 from assay.evaluation.needles import NeedlePrompt, needle_grid
@@ -15,14 +16,32 @@ from assay.methods.gemfilter.layers import LayerScan, layer_scan
 from assay.networks.pretrained import Loaded
 
 
-@dataclass(frozen=True)
-class NeedleReport:
+@dataclass(frozen=True, repr=False)
+class NeedleReport(Report):
     """A row per prompt and method, and per length what every layer would have kept, with the budget it was given."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     scans: dict[int, LayerScan] = field(default_factory=dict)
     budgets: dict[int, int] = field(default_factory=dict)
     chat: list[bool] = field(default_factory=list)
+
+    def headline(self) -> str:
+        lengths = ", ".join(f"{length:,}" for length in self.budgets)
+        return f"needles in prompts of {lengths} tokens: {len(self.rows)} answers"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row per method and length: right answers, prompts, and the mean share of the needle that was kept."""
+        made = []
+        for method, length in dict.fromkeys((row["method"], row["length"]) for row in self.rows):
+            right, prompts = self.share(method, length)
+            kept = {"recall": self.recall(method, length), "keep": self.budgets[length]}
+            made.append({"method": method, "length": length, "right": right, "prompts": prompts, **kept})
+        return made
+
+    def figure(self) -> Any:
+        """The share of right answers over the length, a line for each method."""
+        rows = [{**row, "share": row["right"] / row["prompts"]} for row in self.table()]
+        return curves(rows, "length", "share", "method", share="right answers", length="tokens")
 
     @property
     def templated(self) -> bool:

@@ -23,6 +23,15 @@ class Prompt:
     def batch(self) -> int:
         return self.input_ids.shape[0]
 
+    @property
+    def padding(self) -> list[int] | None:
+        """How many tokens on the left of every row are none, for what reads prompts that all end at the last place."""
+        if self.mask is None:
+            return None
+        if bool((self.mask[:, :-1] & ~self.mask[:, 1:]).any()):
+            raise ValueError("a compressed cache takes padding on the left only: set tokenizer.padding_side = 'left'")
+        return [int(count) for count in (~self.mask).sum(dim=1)]
+
     def real(self, row: int) -> Tensor:
         """The positions of a row's real tokens, in order."""
         if self.mask is None:

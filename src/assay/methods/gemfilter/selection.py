@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay._reports import Report, chart
 from assay.methods.gemfilter.prompts import Prompt
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, repr=False)
+class Selection(Report):
     """The tokens that a filter kept of a batch of prompts.
 
     ``indices`` (batch, kept) are positions in the prompt, -1 where a short prompt leaves room on the left; ``scores``
@@ -32,6 +33,32 @@ class Selection:
     def kept(self, row: int = 0) -> list[int]:
         """The kept positions of one prompt."""
         return [int(i) for i in self.indices[row] if i >= 0]
+
+    def headline(self) -> str:
+        rows = [len(self.kept(row)) for row in range(len(self.indices))]
+        kept = f"{rows[0]:,}" if len(rows) == 1 else f"{min(rows):,} to {max(rows):,}"
+        of = "" if len(rows) == 1 else f" in {len(rows)} prompts"
+        read = f", read in {self.chunks} chunks" if self.chunks else ""
+        return f"kept {kept} of {self.prompt_length:,} tokens{of}{read}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row for every kept token: its prompt, its position and number, and its score."""
+        return [
+            {
+                "prompt": row,
+                "position": place,
+                "token": int(token),
+                "score": None if self.scores is None else float(self.scores[row, place]),
+            }
+            for row in range(len(self.indices))
+            for place, token in zip(self.kept(row), self.input_ids[row][self.attention_mask[row].bool()], strict=True)
+        ]
+
+    def figure(self) -> Any:
+        """Where in the prompts the kept tokens lie."""
+        base = chart(self.table()).mark_tick()
+        place = {"field": "position", "type": "quantitative", "scale": {"domain": [0, self.prompt_length]}}
+        return base.encode(x=place, y={"field": "prompt", "type": "ordinal"}).properties(width=380)
 
     def tokens(self, tokenizer: Any, row: int = 0) -> list[str]:
         """The kept tokens of one prompt, as strings."""

@@ -119,7 +119,8 @@ def compressible(layer: Any) -> bool:
 @dataclass(frozen=True)
 class Attended:
     """A layer right after its attention ran: its place, its cache, and a way to its queries: projected once more, in a
-    family that is known by name, or as the attention function had them."""
+    family that is known by name, or as the attention function had them. ``padding`` are the tokens that stand on the
+    left of every prompt and mean nothing."""
 
     index: int
     attention: Any
@@ -127,6 +128,13 @@ class Attended:
     hidden: Tensor
     rotary: tuple[Tensor, Tensor] | None
     seen: tuple[Tensor, float, float | None] | None = None
+    padding: Sequence[int] | None = None
+
+    def blank(self, row: int) -> int:
+        """How many entries at the left of a row's cache are padding: of every entry that was dropped one fewer, as
+        attention masks have it, which are read from their end."""
+        dropped = self.cache_layer.seen - self.cache_layer.stored
+        return 0 if self.padding is None else max(0, self.padding[row] - dropped)
 
     @property
     def scaling(self) -> float:
@@ -154,8 +162,11 @@ class Attended:
 
 
 @contextmanager
-def after_attention(model: nn.Module, cache: Any, act: Callable[[Attended], None]) -> Iterator[None]:
+def after_attention(
+    model: nn.Module, cache: Any, act: Callable[[Attended], None], padding: Sequence[int] | None = None
+) -> Iterator[None]:
     """Call ``act`` after every layer's attention, while that layer's cache is complete and the next is not there.
+    ``padding`` says how many tokens on the left of every prompt are none.
 
     A layer whose cache holds keys for every query head attends without repeating them, which it is told for the time
     of its own forward only."""
@@ -184,10 +195,9 @@ def after_attention(model: nn.Module, cache: Any, act: Callable[[Attended], None
             if compressible(cache.layers[index]):
                 cache.layers[index].told = False
                 hidden = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
+                rotary = kwargs.get("position_embeddings")
                 with torch.no_grad():
-                    act(
-                        Attended(index, attention, cache.layers[index], hidden, kwargs.get("position_embeddings"), seen)
-                    )
+                    act(Attended(index, attention, cache.layers[index], hidden, rotary, seen, padding))
 
         return look
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from assay._extras import extra
+from assay.methods._precision import uncached_casts
 from assay.methods.gemfilter.adapter.decoder import attention_at, decoder_of, layers_of
 from assay.methods.gemfilter.adapter.interface import attention_seen
 from assay.methods.gemfilter.adapter.memory import chunked_mlp, rotation_kept
@@ -59,7 +60,7 @@ def _run(model: nn.Module, ids: Tensor, cache: Any, layer: int, see: Any, mlp_ch
             see(query, key, scaling, softcap)
             raise Stop
 
-    with rotation_kept(model), attention_seen(model, look), chunked_mlp(model, mlp_chunk, layer):
+    with uncached_casts(), rotation_kept(model), attention_seen(model, look), chunked_mlp(model, mlp_chunk, layer):
         try:
             decoder_of(model)(input_ids=ids, past_key_values=cache, use_cache=True)
         except Stop:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay.methods._precision import uncached_casts
 from assay.methods.gemfilter.adapter.decoder import attention_at, decoder_of, positions_of
 from assay.methods.gemfilter.adapter.interface import attention_seen
 from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released, rotation_kept
@@ -47,7 +48,8 @@ def read_layers(
     if mask is not None:
         arguments |= {"attention_mask": mask, "position_ids": positions_of(mask)}
     with (
-        # First of all, while every hook that it finds is somebody else's.
+        uncached_casts(),
+        # First of all hooks, while every hook that it finds is somebody else's.
         embedding_released(model),
         rotation_kept(model),
         reader(model, list(layers), rows, take),

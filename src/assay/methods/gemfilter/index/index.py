@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from assay.evaluation.measure import now
-from assay.methods._checks import one_of
+from assay.methods._checks import all_finite, one_of
 from assay.methods.gemfilter.adapter import check_layer, check_usable, sequence_bytes
 from assay.methods.gemfilter.cautions import too_far, too_long
-from assay.methods.gemfilter.chunks import Joined
+from assay.methods.gemfilter.chunks import Joined, Layout
 from assay.methods.gemfilter.filter import AUTO_CHUNK, GemFilter
 from assay.methods.gemfilter.index.found import Found
 from assay.methods.gemfilter.index.reader import DTYPES, Reader
@@ -120,6 +120,16 @@ class FilterIndex:
         """Tokens of every document, by name."""
         return {name: int(made["tokens"]) for name, made in self.store.documents().items()}
 
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the tensors that are kept of all documents; chunks that several of them share count once."""
+        kept: dict[str, int] = {}
+        for made in self.store.documents().values():
+            size = Layout.of(int(made["tokens"]), self.size, overlap=self.overlap, tail=0).size
+            kept |= dict.fromkeys(made["chunks"], len(self.head) + size)
+        numbers = int(self._settings["numbers"]) if self.continues else 0
+        return sum(kept.values()) * (numbers * DTYPES[self.dtype].itemsize + torch.int32.itemsize)
+
     def source(self, name: str) -> dict[str, Any]:
         """What was noted beside a document when it was added."""
         return dict(self.store.documents()[name].get("source", {}))
@@ -197,7 +207,7 @@ class FilterIndex:
         if len(keys) != shelf.chunks:
             raise DamagedIndex("the index does not list every chunk of its documents: index the texts again")
         joined = Joined(self.chosen.rule, shelf)
-        for batch in self._asked(shelf, keys):
+        for batch in self.batches(shelf, continues=self.continues):
             states = [self.store.get(keys[number]) for number in batch]
             projected = self.reader.behind(states, tail, rows)
             for place, number in enumerate(batch):
@@ -211,6 +221,7 @@ class FilterIndex:
 
     def _kept(self, scores: dict[str, Tensor]) -> dict[str, list[int]]:
         together = torch.cat(list(scores.values()))
+        all_finite("the scores of tokens", together)
         best = best_positions(together, self.chosen.budget(len(together)))
         kept, begin = {}, 0
         for name, part in scores.items():
@@ -225,13 +236,13 @@ class FilterIndex:
             count = max(1, int(self.chosen.chunk_memory * 2**30 // sequence_bytes(self.model, length)))
             yield from (same[start : start + count] for start in range(0, len(same), count))
 
-    def _asked(self, shelf: Shelf, keys: Sequence[str]) -> Iterator[list[int]]:
+    def batches(self, shelf: Shelf, *, continues: bool) -> Iterator[list[int]]:
         """Numbers of chunks of one length, as many together as the stated memory holds with their keys and values."""
         sizes = [layout.chunk_length for layout in shelf.layouts]
-        order = sorted(range(len(keys)), key=lambda number: sizes[shelf.numbers[number][0]])
+        order = sorted(range(shelf.chunks), key=lambda number: sizes[shelf.numbers[number][0]])
         for length, group in groupby(order, key=lambda number: sizes[shelf.numbers[number][0]]):
             same, one = list(group), sequence_bytes(self.model, length)
-            if self.continues:
+            if continues:
                 # As stored, as a batch, and as the cache that the question is appended to.
                 one = 3 * length * int(self._settings["numbers"]) * next(self.model.parameters()).element_size()
             count = max(1, int(self.chosen.chunk_memory * 2**30 // one))

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay.methods._checks import all_finite
 from assay.methods.gemfilter.adapter import Projected, can_continue, read_layers, read_state, read_tail
 from assay.methods.gemfilter.scoring import logit_scores
 
@@ -60,6 +61,7 @@ class Reader:
         drawn = torch.randint(words, (size + _TRIED_TAIL,), generator=torch.Generator().manual_seed(0)).tolist()
         ids = torch.tensor([[*head, *drawn]], device=self.device)
         expected = _logits(self._whole(ids, 1))
+        all_finite("the scores of tokens", expected)
         state = read_state(self.model, ids[:, :-_TRIED_TAIL], self.layer, mlp_chunk=self.mlp_chunk)
         stored = {name: self._stored(part) for name, part in state.items()}
         exact, lossy = (
