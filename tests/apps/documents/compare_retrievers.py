@@ -1,10 +1,12 @@
 """Which retriever cites the right file? Questions about this repository's guides, in other words than the guides' own.
 
-    python tests/apps/documents/compare_retrievers.py bm25 minilm gemfilter [--use judged] [--save results/FILE.json]
+    python tests/apps/documents/compare_retrievers.py bm25 minilm gemfilter [--use judged] [--save FILE.json]
+    python tests/apps/documents/compare_retrievers.py --save FILE.json      # the table of what was saved
 
-All have the same passages and the same budget of tokens. ``first`` is the share of
-questions whose best passage is from a right file, ``kept`` the share with one among the passages that fit the budget,
-``rank`` the mean of 1/rank of the first right file (0 where none was kept)."""
+All have the same passages and the same budget of tokens. ``first`` is the share of questions whose best passage is from
+a right file, ``kept`` the share with one among the passages that fit the budget, ``rank`` the mean of 1/rank of the
+first right file (0 where none was kept). Shares have Clopper and Pearson's 95 % interval, means and paired differences
+that of resampled questions. ``retrievers.json`` beside this file is what the guide shows."""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ import time
 from pathlib import Path
 from statistics import mean
 
-from assay.apps.documents import Document, Library, Text, chosen_passages
+from assay.apps.documents import RETRIEVERS, Document, Library, Text, chosen_passages
 from assay.apps.documents.passages import pieces
 from assay.apps.documents.setup import loaded_once, retriever_for
+from assay.probes.intervals import clopper_pearson
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -50,16 +53,63 @@ def rank_of(files: list[str], right: list[str]) -> int | None:
     return next((place for place, name in enumerate(files, start=1) if name in right), None)
 
 
-def interval(values: list[float], draws: int = 2000) -> list[float]:
-    """Of the mean over questions, by resampling them."""
+def resampled(values: list[float], draws: int = 10_000) -> list[float]:
+    """The 95 % interval of a mean over questions, by resampling them."""
     chance = random.Random(0)
     means = sorted(mean(chance.choices(values, k=len(values))) for _ in range(draws))
     return [round(means[int(share * draws)], 3) for share in (0.025, 0.975)]
 
 
+def values_of(ranks: list[int | None]) -> dict[str, list[float]]:
+    """Of every question: is the right file first, is it kept, and 1/rank."""
+    return {
+        "first": [float(rank == 1) for rank in ranks],
+        "kept": [float(rank is not None) for rank in ranks],
+        "rank": [1 / rank if rank else 0.0 for rank in ranks],
+    }
+
+
+def summary(ranks: list[int | None]) -> dict:
+    made: dict = {"questions": len(ranks)}
+    for name, values in values_of(ranks).items():
+        made[name] = round(mean(values), 3)
+        exact = [round(end, 3) for end in clopper_pearson(sum(values), len(values))]
+        made[f"{name}_interval"] = resampled(values) if name == "rank" else exact
+    return made
+
+
+def differences(first: dict, second: dict) -> dict:
+    """Of two retrievers on the questions that both were asked."""
+    both = [question for question in first["ranks"] if question in second["ranks"]]
+    ours, theirs = (values_of([one["ranks"][question] for question in both]) for one in (first, second))
+    made = {}
+    for name in ours:
+        apart = [a - b for a, b in zip(ours[name], theirs[name], strict=True)]
+        made[name] = [round(mean(apart), 3), *resampled(apart)]
+    return made
+
+
+def table(made: dict) -> str:
+    """What was saved as the guide shows it."""
+    lines = ["| retriever | first | kept | rank |", "| --- | --- | --- | --- |"]
+    for name, one in made["retrievers"].items():
+        cells = [f"{one[what]:.2f} {_ends(one[f'{what}_interval'])}" for what in ("first", "kept", "rank")]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    best, *others = made["retrievers"]
+    for other in others:
+        apart = differences(made["retrievers"][best], made["retrievers"][other]).values()
+        cells = [f"{middle:+.2f} {_ends(ends)}".replace("-", "−") for middle, *ends in apart]
+        lines.append(f"| `{best}` less `{other}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _ends(ends: list[float]) -> str:
+    return f"[{ends[0]:.2f}, {ends[1]:.2f}]"
+
+
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("retrievers", nargs="+", choices=("bm25", "minilm", "gemfilter"))
+    words.add_argument("retrievers", nargs="*", help="bm25, minilm, gemfilter")
     words.add_argument("--use", default="judged", choices=("judged", "tuning"))
     words.add_argument("--keep", type=int, default=1024)
     words.add_argument("--layer", default="auto")
@@ -68,6 +118,8 @@ def main() -> None:
     words.add_argument("--prose", action="store_true", help="the pages without their code blocks: half of the reading")
     words.add_argument("--minutes", type=float, default=1e9, help="stop after so many; the same command goes on")
     given, started = words.parse_args(), time.monotonic()
+    if unknown := set(given.retrievers) - set(RETRIEVERS):
+        words.error(f"no such retriever: {', '.join(unknown)}")
     library = Library.of([ROOT / PAGES])
     library = prose(library) if given.prose else library
     models = loaded_once("cpu", tell=print)
@@ -100,19 +152,7 @@ def main() -> None:
             made["retrievers"][name] = {**noted, **summary(list(noted["ranks"].values()))}
             if given.save:
                 given.save.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
-        print(name, summary(list(noted["ranks"].values())), flush=True)
-
-
-def summary(ranks: list[int | None]) -> dict:
-    reciprocal = [1 / rank if rank else 0.0 for rank in ranks]
-    first, kept = [float(rank == 1) for rank in ranks], [float(rank is not None) for rank in ranks]
-    found = {"first": first, "kept": kept, "rank": reciprocal}
-    means = {name: round(mean(values), 3) for name, values in found.items()}
-    return {
-        "questions": len(ranks),
-        **means,
-        **{f"{name}_interval": interval(values) for name, values in found.items()},
-    }
+    print(table(made))
 
 
 if __name__ == "__main__":

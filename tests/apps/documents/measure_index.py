@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.apps.documents.retrievers import framed
-from assay.apps.documents.setup import filter_of
+from assay.apps.documents.setup import MEMORY, filter_of
 from assay.methods.gemfilter import FilterIndex, FolderStore
 
 ROOT = Path(__file__).parents[3]
@@ -42,7 +42,7 @@ def main() -> None:
     words.add_argument("--tokens", type=int, default=50_000)
     words.add_argument("--model", default="smollm2")
     words.add_argument("--layer", default="auto")
-    words.add_argument("--memory", type=float, default=1.0, help="GiB of activations and states of a batch")
+    words.add_argument("--memory", type=float, default=MEMORY, help="GiB of activations of a batch")
     given = words.parse_args()
     loaded, chosen = filter_of(given.model, layer=given.layer, device="cpu", tell=print)
     chosen = replace(chosen, chunk_memory=given.memory)

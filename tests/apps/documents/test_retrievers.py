@@ -1,11 +1,12 @@
 """Rankings of passages: counted words against the known package, a filter against its index, budgets."""
 
 import json
+import runpy
 from pathlib import Path
 
 import pytest
 
-from assay.apps.documents import BM25, Filter, Library, chosen_passages
+from assay.apps.documents import BM25, RETRIEVERS, Filter, Library, chosen_passages
 from assay.apps.documents.answering import prompt_text
 from assay.apps.documents.retrievers import _words, framed
 from assay.methods.gemfilter import FilterIndex, FolderStore, GemFilter
@@ -90,3 +91,18 @@ def test_the_questions_name_pages_that_exist_in_other_words():
     assert len(judged) >= 40
     assert len({row["question"] for row in rows}) == len(rows)
     assert all((root / name).exists() for row in rows for name in row["files"])
+
+
+def test_the_guide_shows_what_was_measured_and_the_default_is_not_worse():
+    here = Path(__file__).parent
+    script = runpy.run_path(str(here / "compare_retrievers.py"))
+    made = json.loads((here / "retrievers.json").read_text())
+    assert script["table"](made) in (here.parents[2] / "docs/ask.md").read_text()
+    judged = {row["question"] for row in script["questions"]("judged")}
+    assert tuple(made["retrievers"]) == RETRIEVERS
+    for one in made["retrievers"].values():
+        assert set(one["ranks"]) == judged
+        summary = script["summary"](list(one["ranks"].values()))
+        assert summary == {name: one[name] for name in summary}
+    default, *others = made["retrievers"].values()
+    assert all(script["differences"](default, other)["rank"][2] > 0 for other in others), "another is better for sure"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -12,8 +13,10 @@ uvicorn = pytest.importorskip("uvicorn", reason="the proxy needs the extra web")
 pytest.importorskip("httpx", reason="the proxy needs the extra web")
 
 from assay.apps.proxy.running import listening, shortener_for  # noqa: E402
-from assay.apps.proxy.server import make_app  # noqa: E402
+from assay.apps.proxy.server import Proxy  # noqa: E402
 from assay.apps.proxy.settings import Settings  # noqa: E402
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 
 
 class Upstream:
@@ -35,30 +38,32 @@ class Upstream:
             return fastapi.Response(b'{"error": {"message": "no such model"}}', 404, {"x-odd": "yes"})
         await asyncio.sleep(self.slow)
         if given.get("stream"):
-            return fastapi.responses.StreamingResponse(self.pieces(), media_type="text/event-stream")
+            return fastapi.responses.StreamingResponse(self.pieces(given), media_type="text/event-stream")
         message = {"role": "assistant", "content": "So it is."}
         choice = {"index": 0, "message": message, "text": "So it is.", "finish_reason": "stop"}
         kind = "chat.completion" if "messages" in given else "text_completion"
-        usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-        return {"id": "1", "object": kind, "created": 1, "model": "tiny", "choices": [choice], "usage": usage}
+        return {"id": "1", "object": kind, "created": 1, "model": "tiny", "choices": [choice], "usage": USAGE}
 
-    async def pieces(self):
+    async def pieces(self, given):
+        made = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "tiny"}
         try:
             for word in ("So ", "it ", "is."):
                 choice = {"index": 0, "delta": {"content": word}, "finish_reason": None}
-                made = {
-                    "id": "1",
-                    "object": "chat.completion.chunk",
-                    "created": 1,
-                    "model": "tiny",
-                    "choices": [choice],
-                }
-                yield f"data: {json.dumps(made)}\n\n"
+                yield f"data: {json.dumps({**made, 'choices': [choice]})}\n\n"
                 await asyncio.sleep(self.slow or 0.01)
+            if given.get("stream_options", {}).get("include_usage"):
+                yield f"data: {json.dumps({**made, 'choices': [], 'usage': USAGE})}\n\n"
             yield "data: [DONE]\n\n"
         except asyncio.CancelledError:
             self.left += 1
             raise
+
+
+@pytest.fixture
+def in_a_loop():
+    """Run a coroutine in a thread of its own: a browser of another test may have a loop running in this one."""
+    with ThreadPoolExecutor(1) as worker:
+        yield lambda coroutine: worker.submit(asyncio.run, coroutine).result()
 
 
 @pytest.fixture
@@ -105,6 +110,6 @@ def proxy(upstream, shortener, running):
         options = {"keep": 64, "threshold": 200, "turn": 60, "before": 8, "question": 40}
         settings = Settings(**{"upstream": upstream.address, **options, **changes})
         shortener.settings = settings
-        return running(make_app(settings, shortener))
+        return running(Proxy(settings, shortener).app())
 
     return start

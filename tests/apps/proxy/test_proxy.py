@@ -1,29 +1,20 @@
 """The proxy on real sockets, before a server that only says what it was sent."""
 
-import asyncio
-import contextlib
 import json
 import logging
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import ANY
 
 import httpx
 import pytest
 
-from assay.apps.proxy.shortening import Cancelled, Shortener
-from assay.apps.proxy.turns import Turns
+from assay.apps.proxy.shortening import Shortener
+from assay.apps.proxy.usage import in_stream
 
 LONG = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
 QUESTION = "What is the secret of the story?"
 CHAT = {"model": "tiny", "messages": [{"role": "user", "content": LONG}, {"role": "user", "content": QUESTION}]}
 KEY = {"authorization": "Bearer sk-very-secret"}
-
-
-def in_a_loop_of_its_own(coroutine):
-    """A browser of another test may have a loop running in this thread."""
-    with ThreadPoolExecutor(1) as worker:
-        return worker.submit(asyncio.run, coroutine).result()
 
 
 def post(address, body, path="/v1/chat/completions", **options):
@@ -119,6 +110,24 @@ def test_streams_come_as_they_are_made(proxy, upstream):
     assert times[-1] - times[0] > 0.3
 
 
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+def test_events_with_a_usage_tell_tokens_and_others_pass_as_they_are(cut, in_a_loop):
+    plain = [b": hello", b'data: {"usage":  null, "choices": []}', b"", b"data: [DONE]", b'data: "usage"', b"event: x"]
+    counted = b'data: {"choices": [], "usage": {"total_tokens": 10}}\r'
+    given = b"\n".join([*plain, counted, b"", b"the end without a line's end"])
+
+    async def all_of_it():
+        async def pieces():
+            for begin in range(0, len(given), cut):
+                yield given[begin : begin + cut]
+
+        return b"".join([piece async for piece in in_stream(pieces(), {"tokens_after": 3})])
+
+    made = in_a_loop(all_of_it())
+    told = counted.replace(b"10}", b'10, "assay": {"tokens_after": 3}}')
+    assert made == given.replace(counted, told)
+
+
 def test_the_real_client_reads_plain_and_streamed_answers(proxy, upstream):
     openai = pytest.importorskip("openai", reason="the openai client is not installed")
     client = openai.OpenAI(base_url=f"{proxy()}/v1", api_key="sk-very-secret", max_retries=0)
@@ -127,6 +136,11 @@ def test_the_real_client_reads_plain_and_streamed_answers(proxy, upstream):
     assert plain.usage.assay["tokens_before"] > plain.usage.assay["tokens_after"]
     pieces = client.chat.completions.create(model="tiny", messages=CHAT["messages"], stream=True)
     assert "".join(piece.choices[0].delta.content for piece in pieces) == "So it is."
+    asked = {"stream": True, "stream_options": {"include_usage": True}}
+    *_, last = client.chat.completions.create(model="tiny", messages=CHAT["messages"], **asked)
+    assert (last.usage.total_tokens, last.usage.assay) == (10, {**plain.usage.assay, "filter_seconds": ANY})
+    *_, last = client.chat.completions.create(model="tiny", messages=CHAT["messages"][1:], **asked)
+    assert not hasattr(last.usage, "assay"), "nothing was shortened"
     assert [model.id for model in client.models.list()] == ["tiny"]
     with pytest.raises(openai.NotFoundError, match="no such model"):
         client.chat.completions.create(model="missing", messages=CHAT["messages"])
@@ -145,141 +159,27 @@ def test_upstream_failures_come_back_as_they_are(proxy, upstream):
     assert made.json()["error"]["type"] == "upstream_timeout"
 
 
-def test_large_bodies_are_refused_before_they_are_read(proxy, upstream):
+def in_pieces(size):
+    """A body whose length no header tells."""
+    for _ in range(0, size, 2**16):
+        yield b"x" * 2**16
+
+
+@pytest.mark.parametrize("body", [bytes, in_pieces], ids=["its length told", "in pieces"])
+def test_a_body_of_fifty_megabytes_is_refused(proxy, upstream, body):
+    made = httpx.post(f"{proxy()}/v1/completions", content=body(50 * 10**6), timeout=60)
+    assert made.status_code == 413
+    assert made.json()["error"]["message"] == "the request is larger than the 32 MB that this proxy takes"
+    assert upstream.bodies == []
+
+
+def test_the_largest_body_can_be_set(proxy, upstream):
     address = proxy(largest=2**20)
     made = post(address, b"x" * (2**20 + 1))
     assert made.status_code == 413
     assert "larger than the 1 MB" in made.json()["error"]["message"]
-
-    def piecewise():
-        yield from [b"x" * 2**16] * 32
-
-    # The connection may be closed while the client still writes.
-    with contextlib.suppress(httpx.WriteError, httpx.RemoteProtocolError, httpx.ReadError):
-        assert httpx.post(f"{address}/v1/completions", content=piecewise(), timeout=60).status_code == 413
     assert upstream.bodies == []
-
-
-class Slow:
-    """A pass that takes its time and looks whether it should go on."""
-
-    def __init__(self, seconds):
-        self.seconds, self.running, self.most, self.ended = seconds, 0, 0, []
-
-    def __call__(self, shortener, request, keep, go_on=lambda: True):
-        self.running += 1
-        self.most = max(self.most, self.running)
-        try:
-            end = time.monotonic() + self.seconds
-            while time.monotonic() < end:
-                if not go_on():
-                    self.ended.append("early")
-                    raise Cancelled
-                time.sleep(0.02)
-            return self.usual(shortener, request, keep, go_on)
-        finally:
-            self.running -= 1
-
-
-@pytest.fixture
-def slow(monkeypatch):
-    def make(seconds):
-        made = Slow(seconds)
-        made.usual = Shortener.shorten
-        monkeypatch.setattr(Shortener, "shorten", lambda *given: made(*given))
-        return made
-
-    return make
-
-
-def test_twenty_at_once_pass_one_at_a_time_and_the_server_answers_meanwhile(proxy, upstream, monkeypatch):
-    gate, inside, usual, most = threading.Event(), [], Shortener.shorten, []
-
-    def watched(*given):
-        inside.append(1)
-        most.append(len(inside))
-        assert gate.wait(120)
-        try:
-            return usual(*given)
-        finally:
-            inside.pop()
-
-    monkeypatch.setattr(Shortener, "shorten", watched)
-    address = proxy()
-
-    async def storm():
-        async with httpx.AsyncClient(timeout=120) as client:
-            tasks = [asyncio.create_task(client.post(f"{address}/v1/chat/completions", json=CHAT)) for _ in range(20)]
-            while (await client.get(f"{address}/assay/health")).json()["waiting"] < 19:
-                await asyncio.sleep(0.05)
-            short = {**CHAT, "messages": CHAT["messages"][1:]}
-            quick = await client.post(f"{address}/v1/chat/completions", json=short)
-            gate.set()
-            return await asyncio.gather(*tasks), quick
-
-    made, quick = in_a_loop_of_its_own(storm())
-    assert {one.status_code for one in made} == {200}
-    assert max(most) == 1
-    assert quick.status_code == 200
-    assert len(upstream.bodies) == 21
-    assert upstream.bodies[0] == quick.request.content, "it did not wait for the others"
-
-
-def test_clients_take_turns():
-    """A greedy client asks three times before a modest one asks once."""
-    turns, order = Turns(8), []
-
-    async def ask(name, client):
-        async with turns.turn(client):
-            order.append(name)
-            await asyncio.sleep(0)
-
-    async def all_of_them():
-        async with turns.turn("another"):
-            names = [("greedy 1", "a"), ("greedy 2", "a"), ("gone", "a"), ("greedy 3", "a"), ("modest", "b")]
-            tasks = {name: asyncio.create_task(ask(name, client)) for name, client in names}
-            await asyncio.sleep(0)
-            assert turns.waiting == 5
-            tasks.pop("gone").cancel()
-            await asyncio.sleep(0)
-        await asyncio.gather(*tasks.values())
-
-    in_a_loop_of_its_own(all_of_them())
-    assert order == ["greedy 1", "modest", "greedy 2", "greedy 3"]
-    assert turns.waiting == 0
-
-
-def test_a_full_queue_and_a_slow_filter_are_told(proxy, slow, upstream):
-    slow(1.0)
-    address = proxy(queue=1, filter_seconds=0.5)
-    made = []
-    threads = [threading.Thread(target=lambda: made.append(post(address, CHAT))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert {one.status_code for one in made} == {503}
-    assert {one.json()["error"]["type"] for one in made} == {"filter_busy", "filter_timeout"}
-    assert upstream.bodies == []
-
-
-def test_a_client_that_leaves_ends_its_pass_and_its_stream(proxy, slow, upstream):
-    watched, address = slow(5.0), proxy()
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(f"{address}/v1/chat/completions", json=CHAT, timeout=0.5)
-    waited = time.monotonic()
-    while not watched.ended and time.monotonic() < waited + 5:
-        time.sleep(0.05)
-    assert watched.ended == ["early"]
-    upstream.slow = 0.5
-    short = {**CHAT, "messages": CHAT["messages"][1:], "stream": True}
-    with httpx.stream("POST", f"{address}/v1/chat/completions", json=short, timeout=60) as made:
-        next(made.iter_raw())
-    waited = time.monotonic()
-    while not upstream.left and time.monotonic() < waited + 5:
-        time.sleep(0.05)
-    assert upstream.left == 1
-    assert upstream.bodies[-1] == json.dumps(short, separators=(",", ":")).encode()
+    assert post(address, b"x" * 2**20).status_code == 500, "the upstream cannot read it, and says so"
 
 
 def test_neither_prompts_nor_keys_are_logged(proxy, upstream, caplog, capfd):

@@ -1,4 +1,4 @@
-"""Three ways to rank the passages of a library by a question: an early layer, counted words, a sentence encoder."""
+"""Three ways to rank the passages of a library by a question: counted words, a sentence encoder, an early layer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from assay.methods.gemfilter import FilterIndex
 from assay.methods.gemfilter.index import Changes, DamagedIndex
 from assay.networks.pretrained import Loaded
 
-RETRIEVERS = ("gemfilter", "bm25", "minilm")
+#: The first is the default: docs/ask.md shows what each cites on questions about this repository's guides.
+RETRIEVERS = ("bm25", "minilm", "gemfilter")
 Tell = Callable[[int, int, str], None]
 
 

@@ -15,10 +15,13 @@ from assay.methods.gemfilter import FilterIndex, FolderStore, GemFilter, choose_
 from assay.networks.pretrained import Loaded, cache_folder, context_length, folder_of, load_encoder, load_model
 
 Tell = Callable[[str], None]
-#: Layers and rules that were measured on questions about documents, with the wheel's model.
-KNOWN: dict[str, tuple[int, str]] = {"smollm2": (18, "window")}
+#: Layers that were measured on questions about documents, by the rule "window", with the wheel's model.
+KNOWN = {"smollm2": 18}
 #: How a document is cut, and how many of a question's last rows look at it.
 CHUNK, WINDOW = 1024, 32
+#: GiB of activations of the chunks that are read together. Their keys and values come on top, one and a half times as
+#: much with SmolLM2; more makes the reading no faster on a CPU.
+MEMORY = 0.5
 
 
 def library_of(paths: Sequence[str]) -> Library:
@@ -84,7 +87,7 @@ def filter_of(
     name: str, *, layer: str, device: str, models: Models | None = None, whole: bool = False, tell: Tell
 ) -> tuple[Loaded, GemFilter]:
     """A model up to its filter layer, or whole where it answers as well, and how documents are read with it."""
-    number, rule = _layer(name, layer, device, models, tell)
+    number = _layer(name, layer, device, models, tell)
     if whole and models is not None:
         loaded = models.whole(name)
     else:
@@ -93,16 +96,19 @@ def filter_of(
     if not getattr(loaded.tokenizer, "is_fast", False):
         raise ValueError(f"the tokenizer of {name} does not tell where its tokens stand: a fast tokenizer is needed")
     chunk = min(CHUNK, context_length(loaded.model, 4 * CHUNK) // 2)
-    return loaded, GemFilter(number, rule=rule, pooling=None, window=WINDOW, chunk=chunk, tail=WINDOW)  # type: ignore[arg-type]
+    chosen = GemFilter(
+        number, rule="window", pooling=None, window=WINDOW, chunk=chunk, tail=WINDOW, chunk_memory=MEMORY
+    )
+    return loaded, chosen
 
 
-def _layer(name: str, layer: str, device: str, models: Models | None, tell: Tell) -> tuple[int, str]:
+def _layer(name: str, layer: str, device: str, models: Models | None, tell: Tell) -> int:
     if layer == "auto" and name in KNOWN:
         return KNOWN[name]
     if layer != "auto":
         if not re.fullmatch("[0-9]+", layer):
             raise ValueError(f"--layer takes a number or 'auto', not '{layer}'")
-        return int(layer), "window"
+        return int(layer)
     loaded = (models or Models(device, tell)).whole(name)
     base = GemFilter(layer=0, keep=256, rule="window", window=WINDOW, chunk=512, tail=128)
     choice = choose_filter_layer(
@@ -116,7 +122,7 @@ def _layer(name: str, layer: str, device: str, models: Models | None, tell: Tell
         progress=lambda text: tell(f"measuring the layer: {text}"),
     )
     tell(choice.sentence())
-    return choice.layer, choice.rule
+    return choice.layer
 
 
 def _place(name: str, layer: int, dtype: str, head: Sequence[int]) -> Path:

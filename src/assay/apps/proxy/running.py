@@ -41,6 +41,6 @@ def serve(settings: Settings, shortener: Shortener, socket: sockets.socket) -> N
     with extra("web", "the proxy"):
         import uvicorn
 
-        from assay.apps.proxy.server import make_app
-    config = uvicorn.Config(make_app(settings, shortener), log_level="warning", access_log=False)
+        from assay.apps.proxy.server import Proxy
+    config = uvicorn.Config(Proxy(settings, shortener).app(), log_level="warning", access_log=False)
     uvicorn.Server(config).run(sockets=[socket])

@@ -33,6 +33,18 @@ class Shortening:
     after: int
     seconds: float
 
+    def usage(self) -> dict[str, Any]:
+        return {"tokens_before": self.before, "tokens_after": self.after, "filter_seconds": round(self.seconds, 3)}
+
+    def headers(self, waited: float) -> dict[str, str]:
+        """What an answer's headers tell; ``waited`` are the seconds since the request came."""
+        return {
+            "x-assay-tokens-before": str(self.before),
+            "x-assay-tokens-after": str(self.after),
+            "x-assay-filter-seconds": f"{self.seconds:.3f}",
+            "x-assay-total-seconds": f"{waited:.3f}",
+        }
+
 
 class Shortener:
     """A filter for requests. Texts are read for one question and not kept. One thread at a time may use it."""

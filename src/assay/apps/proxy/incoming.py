@@ -1,0 +1,62 @@
+"""What a request brings along: its body, what its headers wish of the filter, whose it is, and whether they still
+wait."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+
+from fastapi import Request
+
+from assay.apps.proxy.refusals import Refused
+from assay.apps.proxy.settings import Settings
+
+_LOOK_EVERY = 0.2
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a request's headers ask of the filter."""
+
+    on: bool
+    keep: int
+
+
+async def body_of(request: Request, largest: int) -> bytes:
+    """All of a body, or a refusal as soon as it is known to be too large."""
+    sentence = f"the request is larger than the {largest / 2**20:g} MB that this proxy takes"
+    too_large = Refused(413, "request_too_large", sentence, {"connection": "close"})
+    told = request.headers.get("content-length", "")
+    if told.isdecimal() and int(told) > largest:
+        raise too_large
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > largest:
+            raise too_large
+        parts.append(part)
+    return b"".join(parts)
+
+
+def wish_of(request: Request, settings: Settings) -> Wish:
+    switch = request.headers.get("x-assay-filter", "on").lower()
+    if switch not in ("on", "off"):
+        raise Refused(400, "bad_header", f"X-Assay-Filter takes on or off, not '{switch[:20]}'")
+    keep = request.headers.get("x-assay-keep", str(settings.keep))
+    if not keep.isdecimal() or not 64 <= int(keep) <= 10**6:
+        raise Refused(400, "bad_header", f"X-Assay-Keep takes a number of tokens from 64 on, not '{keep[:20]}'")
+    return Wish(switch == "on", int(keep))
+
+
+def client_of(request: Request) -> str:
+    """Tells clients apart for the queue, without keeping anybody's key."""
+    host = request.client.host if request.client else ""
+    key = request.headers.get("authorization", "")
+    return hashlib.blake2b(f"{host} {key}".encode(), digest_size=16).hexdigest()
+
+
+async def gone(request: Request) -> None:
+    """Returns when the client has left."""
+    while not await request.is_disconnected():
+        await asyncio.sleep(_LOOK_EVERY)
