@@ -54,3 +54,6 @@ def test_wheel_works_outside_the_checkout(tmp_path):
     index = Path(run([assay, "report", "--export", "none"], home).strip())
     assert (home / index).exists()
     assert (home / "report/feature-emergence.html").stat().st_size > 100_000
+    assert 'id="differs"' in (home / "report/feature-emergence.html").read_text(), (
+        "the words of docs/ are installed too"
+    )

@@ -66,4 +66,15 @@ def test_a_study_outside_brings_its_own_page(tmp_path, coin_folder):
     assert prose.page_of(study) is None
     assert prose.read(study, study.claims) == prose.Prose()
     found = discovery.find("feature-emergence", None)
-    assert prose.page_of(found) == Path(prose.assay.__file__).parents[2] / "docs/studies/feature_emergence.md"
+    page = Path(prose.__file__).parent / "studies/feature_emergence.md"
+    assert prose.page_of(found) == page, "in the package, so that an installed one has it"
+    assert page.resolve() == Path(__file__).parents[2] / "docs/studies/feature_emergence.md", "and only once"
+
+
+def test_a_clone_without_links_reads_the_page_in_docs(monkeypatch, tmp_path):
+    package = tmp_path / "src" / "assay" / "report"
+    (tmp_path / "docs" / "studies").mkdir(parents=True)
+    (tmp_path / "docs" / "studies" / "feature_emergence.md").write_text(PAGE)
+    monkeypatch.setattr(prose, "HERE", package)
+    found = prose.page_of(discovery.find("feature-emergence"))
+    assert found == tmp_path / "docs" / "studies" / "feature_emergence.md"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import lzma
+import math
 import re
 import shutil
 from html.parser import HTMLParser
@@ -14,7 +15,7 @@ import polars as pl
 import pytest
 
 from assay.lab import UserError
-from assay.report import charts, overview
+from assay.report import charts, downloads, overview
 from assay.report import page as pages
 from assay.report import site as report
 
@@ -123,6 +124,29 @@ def test_measurements_can_be_taken_along(site):
     text = pl.read_csv(lzma.decompress((site.folder / "gallery" / "measurements.csv.xz").read_bytes()))
     assert exact.shape == text.shape
     assert text["value"].to_list()[0] == pytest.approx(exact["value"].to_list()[0], rel=1e-4)
+
+
+def test_numbers_are_rounded_to_seven_digits_whatever_their_size():
+    values = [
+        0.0,
+        -1 / 3,
+        1e300 / 3,
+        1e-300 / 7,
+        12345678.9,
+        math.inf,
+        -math.inf,
+        math.nan,
+        1.7976931348623157e308,
+        5e-324,
+    ]
+    found = downloads.rounded(pl.Series("value", values)).to_list()
+    assert found[:5] == pytest.approx(values[:5], rel=6e-8)
+    assert found[1:5] != values[1:5]
+    assert found[5:7] == values[5:7]
+    assert math.isnan(found[7])
+    assert found[8] == values[8], "what would round to infinity stays"
+    whole = pl.Series("value", [1, 2])
+    assert downloads.rounded(whole) is whole
 
 
 def test_smoke_runs_say_so_and_are_not_counted(site):

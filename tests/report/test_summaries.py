@@ -59,7 +59,7 @@ def results(tmp_path):
 
 
 def test_parts_of_a_preset_are_one_and_a_whole_run_comes_first(results):
-    sides, (bench,) = summaries.read(results)
+    sides, (bench,), _ = summaries.read(results)
     laptop, paper = sides["coin"]
     assert (laptop.label, paper.label) == ("laptop", "paper · mnist")
     assert {id: finding.judgement.verdict for id, finding in laptop.findings.items()} == {"C1": "holds", "C2": "holds"}
@@ -80,6 +80,27 @@ def test_a_page_from_summaries_sets_the_runs_side_by_side(results, tmp_path, coi
     front = index.read_text()
     assert front.count('<div class="line">') == 2
     assert "How fast." in front
+
+
+def test_fresh_seeds_are_told_of_where_somebody_looked(results, tmp_path, coin_folder):
+    stood = [CLAIM | {"confirmed": True}, CLAIM | {"id": "C2", "headline": False, "confirmed": False}]
+    (results / "coin.laptop.json").write_text(json.dumps(SUMMARY | {"claims": stood}))
+    index = report.write([], tmp_path / "out", formats=(), say=print, results=results, studies=str(coin_folder.parent))
+    words = "1 of 2 confirmed"
+    assert index.read_text().count(words) == 1, "nobody confirmed the paper's"
+    page = (tmp_path / "out" / "coin.html").read_text()
+    assert words in page
+    assert '8 seeds</span><span class="what"> · confirmed on fresh seeds' in page
+
+
+def test_faults_stand_among_the_benchmarks(results, tmp_path, coin_folder):
+    seen = {"killed": {"times": 3, "killed": 2, "complete": 1, "missed": 4}, "disk full": {"times": 0, "missed": 1}}
+    about = {"about": "Faults.", "machine": "a machine", "versions": "assay 0", "total": 3, "wrong": []}
+    (results / "chaos.json").write_text(json.dumps({**about, "faults": seen}))
+    faults = summaries.read(results)[1][-1]
+    assert faults.rows == [["killed", 3, "2 killed, 1 complete"], ["disk full", 0, ""]]
+    index = report.write([], tmp_path / "out", formats=(), say=print, results=results, studies=str(coin_folder.parent))
+    assert "Faults. None of 3 left anything wrong behind." in index.read_text()
 
 
 def test_a_run_has_the_summaries_of_other_runs_beside_it(results, tmp_path, run_study, coin_folder):

@@ -63,6 +63,20 @@ def test_a_parameter_is_changed_and_the_study_runs_to_its_verdicts(look):
     assert page.get_by_role("link", name="Watch the neurons").is_visible()
 
 
+def test_a_named_setting_is_changed_by_itself(look):
+    page = look("study/swarm")
+    page.wait_for_selector(".split", timeout=LONG)
+    page.locator(".arm", has_text="extra").locator("input").check()
+    page.get_by_text("setting crowd").click()
+    box = page.locator("[id='parameter-crowd.points']")
+    assert box.input_value() == "20"
+    box.fill("30")
+    box.press("Tab")
+    page.locator(".changes code", has_text="crowd.points = 30").wait_for(timeout=LONG)
+    page.locator(".split", has_text="5 to compute").wait_for(timeout=LONG)  # three of walk, two of extra
+    assert page.locator("#parameter-points").input_value() == "6"
+
+
 def test_a_wrong_value_is_told_and_cannot_be_started(chromium, address):
     page = chromium.new_page()  # a refusal is noted in the console, which is right here
     page.goto(f"{address}#/study/swarm")
@@ -165,6 +179,22 @@ def test_a_cell_of_a_map_opens_its_run(look):
     page.get_by_role("link", name="level = 0.2, points = 4").click()
     page.wait_for_selector(".verdict-card", timeout=LONG)
     assert page.locator(".kicker").first.inner_text().lower() == "cell of a map"
+
+
+def test_an_index_is_chosen_instead_of_a_text(chromium, address):
+    page = chromium.new_page()
+    listed = [{"name": "papers", "documents": 3, "tokens": 12345, "layer": 2}]
+    told = {"model": "tiny", "missing": None, "indexes": listed}
+    page.route("**/api/gemfilter", lambda route: route.fulfill(json=told))
+    page.goto(f"{address}#/gemfilter")
+    page.wait_for_selector("#index", timeout=LONG)
+    assert page.locator("#text").is_visible()
+    page.select_option("#index", "papers")
+    assert not page.locator("#text, #layer, #rule").filter(visible=True).count()
+    assert page.locator("#question").get_attribute("required") is not None
+    page.select_option("#index", "")
+    assert page.locator("#text").is_visible()
+    page.close()
 
 
 def test_claims_are_filtered(look, named):

@@ -200,7 +200,7 @@ class TestPages:
 class TestGemFilter:
     def test_without_a_model_it_says_why(self, client, monkeypatch):
         monkeypatch.setattr(reading, "missing", lambda model: f"it needs {model}")
-        assert client.get("/api/gemfilter").json() == {"model": "smollm2", "missing": "it needs smollm2"}
+        assert client.get("/api/gemfilter").json() == {"model": "smollm2", "missing": "it needs smollm2", "indexes": []}
         answer = client.post("/api/gemfilter", json=QUESTION)
         assert (answer.status_code, answer.json()["detail"]) == (422, "the page cannot be used: it needs smollm2")
 

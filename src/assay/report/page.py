@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 from assay.lab import Finding, Manifest, Run
 from assay.lab.confirmation import confirmed
+from assay.lab.phase_map import PhaseMap
 from assay.lab.stored import MARKS
 from assay.lab.study import Study
 
 from . import downloads, exhibits, overview, prose, story
 from .folder import Folder
+from .maps import Map
 from .numbers import date, duration, slug
 from .rows import Row, Tally, anchor_of, kind_of, row, tally_of
 from .summaries import Side, label
@@ -38,6 +40,7 @@ class Line:
     cells: Sequence[Cell | None]
     counts: Sequence[Tally]
     facts: str
+    again: str = ""  # how many verdicts came out again on fresh seeds
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Page:
     run: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # of the measurements
     sides: Sequence[Side] = ()
+    maps: Sequence[Map] = ()
     prose: prose.Prose = field(default_factory=prose.Prose)
     smoke: bool = False
 
@@ -92,6 +96,11 @@ class Page:
         """The figures that the story does not show."""
         told = [chapter.figure for chapter in self.chapters]
         return [figure for figure in self.figures if figure not in told]
+
+    @property
+    def charts(self) -> bool:
+        """Whether the page draws anything that needs the scripts for it."""
+        return bool(self.figures or self.maps)
 
     @property
     def corrections(self) -> list[Row]:
@@ -161,9 +170,31 @@ def of_summaries(study: Study, sides: Sequence[Side]) -> Page:
     )
 
 
+def of_maps(study: Study, found: Sequence[PhaseMap]) -> Page:
+    """The page of a study of which only the maps of sweeps are here."""
+    preset = found[0].preset
+    given = study.resolve(preset, {}).model_dump(mode="json")
+    return Page(
+        study=study,
+        label=preset,
+        facts="no run is stored, only the maps of sweeps",
+        rows=[],
+        parameters=overview.parameters(study, preset, given, {}),
+        run={"command": f"assay run {study.name}", "stated cost": study.presets["laptop"].cost},
+        prose=prose.read(study, study.claims),
+        smoke=preset == "smoke",
+    )
+
+
 def _line(label: str, headlines: Iterable[str], found: Mapping[str, Finding], facts: str) -> Line:
     cells = [_cell(found[id]) if id in found else None for id in headlines]
-    return Line(label, cells, tally_of(finding.judgement.verdict for finding in found.values()), facts)
+    counts = tally_of(finding.judgement.verdict for finding in found.values())
+    return Line(label, cells, counts, facts, _again(found.values()))
+
+
+def _again(found: Iterable[Finding]) -> str:
+    asked = [finding.confirmed for finding in found if finding.confirmed is not None]
+    return f"{sum(asked)} of {len(asked)} confirmed" if asked else ""
 
 
 def _cell(finding: Finding) -> Cell:

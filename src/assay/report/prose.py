@@ -11,12 +11,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-import assay
 from assay.lab import Study
 
 from . import formulas
 from .numbers import slug
 
+HERE = Path(__file__).parent
 _MADE = re.compile(
     r"<!-- \w+: .*?<!-- end -->\n?", re.S
 )  # tables that are made from results stand elsewhere on the site
@@ -47,11 +47,12 @@ class Prose:
 
 
 def page_of(study: Study) -> Path | None:
-    """The study's page: ``page.md`` in its own folder, or that of docs/studies beside the package's source."""
+    """The study's page: ``page.md`` in its own folder, or that of docs/studies, which the package has as ``studies``: a
+    link in the checkout, the files themselves where a wheel was installed. A clone may be unable to hold links."""
     if study.folder is None:
         return None
-    documents = Path(assay.__file__).parents[2] / "docs" / "studies" / f"{study.folder.name}.md"
-    places = [study.folder / "page.md", *([documents] if study.module.startswith("assay.") else [])]
+    folders = [HERE / "studies", HERE.parents[2] / "docs" / "studies"] if study.module.startswith("assay.") else []
+    places = [study.folder / "page.md", *(folder / f"{study.folder.name}.md" for folder in folders)]
     return next((place for place in places if place.is_file()), None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -11,15 +12,16 @@ from typing import Any
 import jinja2
 
 from assay.lab import Run, UserError, discovery
+from assay.lab.phase_map import PhaseMap
 
-from . import charts, exhibits, page, summaries
+from . import charts, exhibits, maps, page, summaries
 from .folder import Folder
 from .formulas import marked
-from .numbers import value
+from .numbers import slug, value
 from .page import Page
 from .rows import tally
 
-ASSETS = ("base.css", "study.css", "theme.js", "fit.js", "charts.js", "downloads.js", "claims.js")
+ASSETS = ("base.css", "study.css", "theme.js", "fit.js", "charts.js", "downloads.js", "claims.js", "maps.js")
 
 
 class BrokenExhibit(Exception):
@@ -48,20 +50,28 @@ def write(
     say: Callable[[str], None],
     results: Path | None = None,
     studies: str | None = None,
+    swept: Iterable[PhaseMap] = (),
 ) -> Path:
     """Write the site into ``out`` and return the path of its index. ``results`` is a folder of summaries, which stand
-    beside the verdicts of the runs, and have pages of their own for studies without a run."""
+    beside the verdicts of the runs, and have pages of their own for studies without a run; so have maps. ``swept`` are
+    maps beside those that lie in the store of a run."""
     folder = Folder(out)
     folder.prepare()
-    sides, benches = summaries.read(results) if results is not None else ({}, [])
+    sides, benches, saved = summaries.read(results) if results is not None else ({}, [], [])
     runs = {run.manifest.study: run for run in chosen}
+    found = [each for run in runs.values() for each in stored_maps(run)]
+    charted = _by_study([*found, *swept, *saved])
+    addresses = {run.id: f"{slug(name)}.html" for name, run in runs.items()}
     pages: list[Page] = []
     for run in runs.values():
-        made = page.of_run(run, folder, formats, sides.get(run.manifest.study, ()))
+        name = run.manifest.study
+        made = page.of_run(run, folder, formats, sides.get(name, ()))
+        made = replace(made, maps=maps.shown(made.study, charted.pop(name, []), addresses))
         for sentence in _remarks(made):
             say(f"{made.study.name}: {sentence}")
         pages.append(made)
-    pages += _of_summaries({name: each for name, each in sides.items() if name not in runs}, studies, say)
+    alone = {name: sides.get(name, []) for name in (*sides, *charted) if name not in runs}
+    pages += _of_summaries(alone, charted, studies, say)
     pages.sort(key=lambda each: each.study.title)
     for made in pages:
         folder.save(made.file, _render("study.html", page=made))
@@ -70,8 +80,23 @@ def write(
     return index
 
 
+def stored_maps(run: Run) -> list[PhaseMap]:
+    """The maps of sweeps of the same study, in the same store."""
+    return [PhaseMap.from_dict(document) for document in run.store.read_maps()]
+
+
+def _by_study(found: Iterable[PhaseMap]) -> dict[str, list[PhaseMap]]:
+    grouped: dict[str, list[PhaseMap]] = {}
+    for each in found:
+        grouped.setdefault(each.study, []).append(each)
+    return grouped
+
+
 def _of_summaries(
-    sides: Mapping[str, Sequence[summaries.Side]], studies: str | None, say: Callable[[str], None]
+    sides: Mapping[str, Sequence[summaries.Side]],
+    charted: Mapping[str, Sequence[PhaseMap]],
+    studies: str | None,
+    say: Callable[[str], None],
 ) -> Iterable[Page]:
     for name, each in sides.items():
         try:
@@ -79,14 +104,19 @@ def _of_summaries(
         except UserError as error:
             say(f"{name}: left out, because {error}")
             continue
-        say(f"{name}: {name}.html, from {len(each)} {'summary' if len(each) == 1 else 'summaries'}")
-        yield page.of_summaries(study, each)
+        drawn = charted.get(name, [])
+        made = page.of_summaries(study, each) if each else page.of_maps(study, drawn)
+        made = replace(made, maps=maps.shown(study, drawn, {}))
+        counted = [f"{len(each)} {'summary' if len(each) == 1 else 'summaries'}"] if each else []
+        counted += [f"{len(made.maps)} {'map' if len(made.maps) == 1 else 'maps'}"] if made.maps else []
+        say(f"{name}: {name}.html, from {' and '.join(counted)}")
+        yield made
 
 
 def _index(folder: Folder, pages: Sequence[Page], benches: Sequence[summaries.Bench]) -> Path:
     for name in ASSETS:
         folder.save(f"assets/{name}", asset(name))
-    if any(made.figures for made in pages):
+    if any(made.charts for made in pages):
         folder.save("assets/vega.js", charts.bundle())
     corrections = any(made.corrections for made in pages if not made.smoke)
     folder.save("index.html", _render("index.html", pages=pages, corrections=corrections, benches=benches))

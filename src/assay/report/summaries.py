@@ -11,10 +11,12 @@ from typing import Any
 
 from assay.lab import Finding, Region, UserError
 from assay.lab.findings import finding_of
+from assay.lab.phase_map import PhaseMap
 from assay.lab.results import BUNDLED
 
 _DEFAULTS = {"headline": False, "run": "", "seeds": 0, "method": ""}
 _MOST_COLUMNS = 9
+_COUNTED = ("times", "wrong", "missed")  # of a kind of fault, beside how runs ended
 _ORDER = {"laptop": 0, "paper": 1}
 Groups = dict[tuple[str, str, tuple[str, ...]], list[Mapping[str, Any]]]  # by study, preset and data
 
@@ -73,8 +75,8 @@ class Bench:
         return self.grid[1:]
 
 
-def read(folder: Path) -> tuple[dict[str, list[Side]], list[Bench]]:
-    """The sides of each study, what a fresh clone gets first, and the benchmarks."""
+def read(folder: Path) -> tuple[dict[str, list[Side]], list[Bench], list[PhaseMap]]:
+    """The sides of each study, what a fresh clone gets first, the benchmarks and the phase maps."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise UserError(f"there are no summaries in {folder}; write one with: assay claims STUDY --save")
@@ -89,7 +91,9 @@ def read(folder: Path) -> tuple[dict[str, list[Side]], list[Bench]]:
         sides.setdefault(study, []).append(Side(study, preset, data, tuple(parts), _findings(parts)))
     for each in sides.values():
         each.sort(key=lambda side: (_ORDER.get(side.preset, 2), side.label.count(" · "), side.label))
-    return sides, [_bench(document) for document in documents if "rows" in document]
+    benches = [_bench(document) for document in documents if "rows" in document]
+    benches += [_faults(document) for document in documents if "faults" in document]
+    return sides, benches, [PhaseMap.from_dict(document) for document in documents if "cells" in document]
 
 
 def _joined(groups: Groups) -> Groups:
@@ -121,6 +125,18 @@ def _findings(parts: Iterable[Mapping[str, Any]]) -> dict[str, Finding]:
                 region, _ = Region.read(finding.judgement.criterion)
                 found[row["id"]] = replace(finding, judgement=replace(finding.judgement, region=region))
     return found
+
+
+def _faults(document: Mapping[str, Any]) -> Bench:
+    """Faults that runs have met, as `make chaos` saves them."""
+    rows = [
+        [name, seen["times"], ", ".join(f"{count} {end}" for end, count in seen.items() if end not in _COUNTED)]
+        for name, seen in document["faults"].items()
+    ]
+    wrong = len(document["wrong"])
+    about = f"{document['about']} {wrong or 'None'} of {document['total']} left anything wrong behind."
+    columns = ["fault", "times", "how the run that met it ended"]
+    return Bench("faults", about, "cpu", document["machine"], document["versions"], columns, rows)
 
 
 def _bench(document: Mapping[str, Any]) -> Bench:

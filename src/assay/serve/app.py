@@ -53,7 +53,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(studies.router(laboratory))
     app.include_router(jobs.router(laboratory, queue, hub))
     app.include_router(runs.router(laboratory, reports))
-    app.include_router(gemfilter.router(laboratory, queue, settings.model))
+    app.include_router(gemfilter.router(laboratory, queue, settings.model, settings.indexes))
     app.include_router(pages.router(reports))
     _answer_errors(app)
     app.add_middleware(Guard, settings=settings)

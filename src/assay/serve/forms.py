@@ -20,7 +20,7 @@ _LIMITS = {
 
 def form(study: Study) -> dict[str, Any]:
     """Everything that a page needs to ask for a run of the study."""
-    presets = {name: study.resolve(name, {}).model_dump(mode="json") for name in study.presets}
+    presets = {name: _values(study, name) for name in study.presets}
     schema = study.model.model_json_schema()
     parts = _parts(study)
     return {
@@ -55,7 +55,24 @@ def form(study: Study) -> dict[str, Any]:
             }
             for arm in study.arms.values()
         ],
-        "settings": {name: dict(values) for name, values in study.settings.items()},
+        "settings": _fixed(study),
+    }
+
+
+def _values(study: Study, preset: str) -> dict[str, Any]:
+    """The preset's value of every parameter, and under ``setting.parameter`` of those that a named setting fixes."""
+    values = study.resolve(preset, {}).model_dump(mode="json")
+    for setting, fixed in _fixed(study).items():
+        own = study.resolve(preset, {}, setting).model_dump(mode="json")
+        values |= {f"{setting}.{name}": own[name] for name in fixed}
+    return values
+
+
+def _fixed(study: Study) -> dict[str, list[str]]:
+    """The parameters that a named setting has its own values of, by itself or in one of the presets."""
+    layers = [study.settings, *(preset.settings for preset in study.presets.values())]
+    return {
+        name: list(dict.fromkeys(each for layer in layers for each in layer.get(name, {}))) for name in study.settings
     }
 
 

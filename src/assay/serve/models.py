@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=80)]
 Scalar = bool | int | float | Annotated[str, StringConstraints(max_length=2000)] | None
-Value = Scalar | Annotated[list[Scalar], Field(max_length=200)]
+Scalars = Annotated[list[Scalar], Field(max_length=200)]
+Value = Scalar | Annotated[list[Scalar | Scalars], Field(max_length=200)]
 
 
 class Request(BaseModel):
@@ -37,9 +38,10 @@ class Start(Asked):
 
 
 class Question(Request):
-    """A text, and what is asked about it."""
+    """A text, or one of the indexes that the server lists, and what is asked about it."""
 
-    text: Annotated[str, StringConstraints(min_length=1, max_length=500_000)]
+    text: Annotated[str, StringConstraints(max_length=500_000)] = ""
+    index: Annotated[str, StringConstraints(max_length=255)] = Field("", description="the name of a listed index")
     question: Annotated[str, StringConstraints(max_length=2000)] = ""
     keep: int = Field(128, ge=8, le=8192, description="tokens that stay")
     layer: int | None = Field(None, ge=0, le=500, description="the filter layer; the model's middle one by default")

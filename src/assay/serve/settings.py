@@ -17,7 +17,8 @@ _SHORTEST = 12  # characters of a token that somebody chose
 
 @dataclass(frozen=True)
 class Settings:
-    """``token`` is empty where none is asked for, which is allowed on the loopback address alone."""
+    """``token`` is empty where none is asked for, which is allowed on the loopback address alone; ``indexes`` is a
+    folder whose indexes of documents may be asked about."""
 
     runs: Path
     studies: str | None = None
@@ -25,8 +26,11 @@ class Settings:
     port: int = 8765
     token: str = field(default="", repr=False)
     model: str = "smollm2"
+    indexes: Path | None = None
 
     def __post_init__(self) -> None:
+        if self.indexes is not None and not self.indexes.is_dir():
+            raise UserError(f"--indexes {self.indexes} is no folder")
         if not 0 <= self.port <= 65535:
             raise UserError(f"--port {self.port} is no port: it lies between 0 and 65535")
         if self.token and len(self.token) < _SHORTEST:

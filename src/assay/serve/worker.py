@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+from assay.lab.interrupts import raise_terminated
+
 EVERY = 0.1  # seconds between two words about the same metric or unit
 Tell = Callable[[dict[str, Any]], None]
 
@@ -86,12 +88,21 @@ def gemfilter(work: dict[str, Any], tell: Tell) -> dict[str, Any]:
     return {"status": "complete", "result": result}
 
 
-WORK = {"run": run, "report": report, "gemfilter": gemfilter}
+def index(work: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Answer a question from the documents of an index."""
+    from .indexes import read
+
+    result = read(work["model"], work["question"], lambda sentence: tell({"event": "said", "sentence": sentence}))
+    return {"status": "complete", "result": result}
+
+
+WORK = {"run": run, "report": report, "gemfilter": gemfilter, "index": index}
 
 
 def main() -> None:
     # What a shell starts in its background ignores interrupts, and so would all that it starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, raise_terminated)  # a service manager asks every process of the server to end
     tell, source = _channel(), sys.stdin
     work = json.loads(source.readline())
     threading.Thread(target=_end_with, args=(source,), daemon=True).start()

@@ -28,6 +28,9 @@
       const made = await vegaEmbed(canvas, spec, { actions: false, renderer: chart.dataset.renderer, ast: location.protocol !== "file:" });
       drawn.get(chart)?.view.finalize();
       drawn.set(chart, { view: made.view, room, theme });
+      made.view.addEventListener("click", (event, item) => {
+        if (item?.datum) chart.dispatchEvent(new CustomEvent("assay:picked", { bubbles: true, detail: item.datum }));
+      });
       chart.dataset.state = "drawn";
       chart.style.minHeight = "0";
     } catch (error) {

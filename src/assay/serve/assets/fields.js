@@ -20,15 +20,20 @@ const read = {
   bool: (text) => ["true", "yes", "1"].includes(text.toLowerCase()),
 };
 
+function several(text, items) {
+  const parts = text.split(items.kind === "list" ? ";" : ",").map((part) => part.trim()).filter(Boolean);
+  return parts.map(items.kind === "list" ? (part) => several(part, items.items) : read[items.kind] || read.text);
+}
+
 export function field(spec, changed) {
   const id = `parameter-${spec.name}`;
   const { low, high, words } = range(spec);
   const control = make(spec, id, low, high, changed);
   const back = h("button", { type: "button", class: "back", hidden: true, title: "Back to the preset's value", "aria-label": `Reset ${spec.name}`, onclick: () => (control.set(usual), changed(undefined)) }, "↺");
   let usual;
-  const hint = [spec.kind === "list" && !control.boxes ? "several, with commas between" : "", spec.optional ? "empty: none" : "", words || (spec.items ? range(spec.items).words : "")].filter(Boolean).join(" · ");
+  const hint = [spec.kind === "list" && !control.boxes ? (spec.items.kind === "list" ? "lists with commas, semicolons between them" : "several, with commas between") : "", spec.optional ? "empty: none" : "", words || (spec.items ? range(spec.items).words : "")].filter(Boolean).join(" · ");
   const element = h("div", { class: "field", "data-words": `${spec.name} ${spec.description}`.toLowerCase() },
-    h("label", { for: id }, h("span", { class: "name" }, spec.name.replaceAll("_", " ")), h("span", { class: "words" }, spec.description)),
+    h("label", { for: id }, h("span", { class: "name" }, (spec.label || spec.name).replaceAll("_", " ")), h("span", { class: "words" }, spec.description)),
     h("div", { class: "control" }, control.element, back),
     hint ? h("span", { class: "hint" }, hint) : h("span", {}));
   return {
@@ -55,8 +60,8 @@ function make(spec, id, low, high, changed) {
   }
   if (spec.kind === "list" && spec.items.kind === "choice") return boxes(spec, id, changed);
   if (spec.kind === "list") {
-    const text = h("input", { type: "text", id, onchange: () => changed(text.value.split(",").map((part) => part.trim()).filter(Boolean).map(read[spec.items.kind] || read.text)) });
-    return { element: text, set: (value) => (text.value = (value || []).map((each) => (Array.isArray(each) ? each.join(" ") : each)).join(", ")) };
+    const text = h("input", { type: "text", id, onchange: () => changed(spec.optional && text.value.trim() === "" ? null : several(text.value, spec.items)) });
+    return { element: text, set: (value) => (text.value = (value || []).map((each) => (Array.isArray(each) ? each.join(", ") : each)).join(spec.items.kind === "list" ? "; " : ", ")) };
   }
   const numeric = spec.kind === "int" || spec.kind === "float";
   const attributes = numeric ? { type: "number", step: spec.kind === "int" ? 1 : "any", inputmode: spec.kind === "int" ? "numeric" : "decimal", min: spec.minimum, max: spec.maximum } : { type: "text", maxlength: 2000 };

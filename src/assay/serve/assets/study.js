@@ -14,7 +14,11 @@ export async function show(root, [name], query) {
   const state = {
     preset: before?.preset || query.get("preset") || "smoke", set: { ...(before?.set || {}) }, seeds: null, first_seed: 0, arms: null, name: "",
   };
-  const fields = new Map(study.parameters.map((parameter) => [parameter.name, field(parameter, (value) => change(parameter.name, value))]));
+  // A named setting has its own values of some parameters, which are changed as setting.parameter.
+  const specs = new Map(study.parameters.map((parameter) => [parameter.name, parameter]));
+  const named = Object.entries(study.settings).filter(([, fixed]) => fixed.length);
+  const every = [...study.parameters, ...named.flatMap(([setting, fixed]) => fixed.map((name) => ({ ...specs.get(name), name: `${setting}.${name}`, label: name })))];
+  const fields = new Map(every.map((parameter) => [parameter.name, field(parameter, (value) => change(parameter.name, value))]));
   const panel = h("aside", { class: "panel", "aria-label": "What this run will do" });
   const presets = h("div", { class: "presets", role: "radiogroup", "aria-label": "Preset" });
   const seeds = h("input", { type: "number", min: 1, max: 1000, id: "seeds", onchange: () => ((state.seeds = seeds.value ? Number(seeds.value) : null), ask()) });
@@ -91,10 +95,18 @@ export async function show(root, [name], query) {
     }
   }
 
+  // Stored units of other sizes say little about a preset as it stands, whose cost is stated.
+  function cost(plan) {
+    const changed = state.arms || Object.keys(state.set).length || state.seeds;
+    if (!plan.compute) return ["at once", "Everything is stored already."];
+    if (plan.seconds === null || (!plan.alike && !changed)) return [plan.stated, "the preset's stated cost; units of its size were not timed here"];
+    const by = plan.alike ? "by units stored here" : `going by stored units of other sizes; the whole preset is stated at ${plan.stated}`;
+    return [`about ${duration(plan.seconds)}`, `of computing, ${by}`];
+  }
+
   function draw(plan, error) {
     if (plan || error) panel.classList.remove("asking");
-    const time = !plan ? "" : !plan.compute ? "at once" : plan.seconds === null ? plan.stated : `about ${duration(plan.seconds)}`;
-    const why = !plan ? "" : !plan.compute ? "Everything is stored already." : plan.seconds === null ? "the preset's stated cost; its units were never timed here" : plan.alike ? "of computing, by units stored here" : `of computing, going by stored units of other sizes; the whole preset is stated at ${plan.stated}`;
+    const [time, why] = plan ? cost(plan) : ["", ""];
     fill(panel,
       h("h2", {}, "This run"),
       error ? h("p", { class: "notice bad", role: "alert" }, error.message) : !plan ? h("p", { class: "cost" }, h("b", {}, "…"), h("span", { class: "what" }, "looking at what is stored")) : [
@@ -136,6 +148,8 @@ export async function show(root, [name], query) {
     return h("details", { class: "part", open: part === "" || parts.length < 3 },
       h("summary", {}, title, h("span", { class: "what" }, ` ${own.length}`)), own.map((parameter) => fields.get(parameter.name).element));
   });
+  groups.push(...named.map(([setting, fixed]) => h("details", { class: "part" },
+    h("summary", {}, `setting ${setting}`, h("span", { class: "what" }, ` ${fixed.length}`)), fixed.map((name) => fields.get(`${setting}.${name}`).element))));
   const opened = groups.map((group) => group.open);
   function find() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -150,14 +164,13 @@ export async function show(root, [name], query) {
     });
   }
 
-  const settings = Object.entries(study.settings).filter(([, values]) => Object.keys(values).length);
   fill(root,
     h("header", { class: "top" }, h("p", { class: "kicker" }, "Study"), h("h1", {}, study.title), h("p", { class: "question" }, study.question)),
     h("div", { class: "bench" },
       h("div", { class: "controls" },
         h("section", { class: "close" }, h("h2", {}, "Size"), presets),
         h("section", { class: "close" }, h("div", { class: "section-head" }, h("h2", {}, "Parameters"), changedCount, search), groups,
-          settings.length ? h("p", { class: "how" }, "Named settings fix some of these for their own points: ", settings.map(([setting, values], i) => [i ? "; " : "", h("b", {}, setting), ` (${Object.keys(values).join(", ")})`]), ".") : null),
+          named.length ? h("p", { class: "how" }, "A named setting is a point of the arms' grids with its own values of some parameters.") : null),
         h("section", { class: "close" }, h("h2", {}, "Arms"), h("p", { class: "how" }, "What is compared. Claims about arms that are left out are not judged."), arms),
         h("section", { class: "close" }, h("h2", {}, "What will be judged"), h("p", { class: "how" }, `${plural(study.claims, "claim")}, of which these tell the story:`),
           h("ul", { class: "stories" }, study.headlines.map((claim) => h("li", {}, h("span", { class: "id" }, claim.id), h("span", {}, claim.statement)))),

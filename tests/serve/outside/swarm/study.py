@@ -35,7 +35,7 @@ study = lab.Study(
         "laptop": lab.Preset(seeds=4, cost="2 s", points=12),
         "paper": lab.Preset(seeds=4, cost="3 s", points=40),
     },
-    settings={"usual": {}},
+    settings={"usual": {}, "crowd": {"points": 20}},
 )
 
 
@@ -71,7 +71,7 @@ def neurons(params, seeds, record):
     record.neurons(range(5), points, landmarks={"goal": goal.expand(len(start), 2)}, cosine=points[..., 0])
 
 
-@study.arm("extra", optional=True, uses=())
-def extra(params, seeds, record):
+@study.arm("extra", optional=True, over={"setting": ["usual", "crowd"]}, uses=("points",))
+def extra(params, seeds, record, *, setting):
     """Only when asked for."""
-    record(value=1.0)
+    record(value=float(params.points))
