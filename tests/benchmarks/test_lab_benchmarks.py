@@ -1,6 +1,7 @@
 """Benchmarks of the lab itself, at sizes at which they only show that they run."""
 
-from assay.benchmarks import backends, startup, store
+from assay import benchmarks
+from assay.benchmarks import backends, laptop, startup, store
 
 
 def test_the_store_reads_back_what_it_wrote():
@@ -19,6 +20,16 @@ def test_start_up_is_a_ratio_to_a_python_that_does_nothing(monkeypatch):
 
 def test_units_that_wait_are_sent_and_counted(monkeypatch):
     monkeypatch.setattr(backends, "PACKAGES", {"loky": "joblib", "absent": "no_such_package"})
-    found = backends.run("cpu", backends.Plan(few=2, many=4, seconds=0.01, workers=2))
+    found = backends.run("cpu", backends.Plan(units=4, seconds=0.2, workers=2))
     (row,) = found["rows"]
     assert (row["backend"], row["units"]) == ("loky", 4)
+    assert row["overhead / unit"] > -0.5
+
+
+def test_the_cost_of_a_study_is_that_of_its_run():
+    one, every = laptop.run("cpu", "smoke", ["looped-transformers"])["rows"]
+    assert (one["study"], every["study"], one["share of all"]) == ("looped-transformers", "all", 1)
+    assert one["units"] > 0
+    assert {**one, "study": "all"} == every
+    assert "laptop" in benchmarks.names()
+    assert "laptop" not in benchmarks.chosen(None)

@@ -45,10 +45,7 @@ PACKAGES = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
 
 @dataclass(frozen=True)
 class Plan:
-    """A short and a long run, whose difference leaves out what starting workers takes."""
-
-    few: int = 4
-    many: int = 24
+    units: int = 24
     seconds: float = 1.0
     workers: int = 2
 
@@ -57,39 +54,47 @@ PLAN = Plan()
 
 
 def run(device: str, plan: Plan = PLAN) -> dict[str, Any]:
-    """The time that each further unit takes on one worker, and its part beyond the waiting: planning, sending, hashing,
-    storing."""
+    """The time from one unit to the next on a worker, once all workers have answered, and its part beyond the waiting:
+    planning, sending, hashing, storing. What starting takes is counted apart."""
     rows = []
     for backend, package in PACKAGES.items():
         if importlib.util.find_spec(package) is None:
             print(f"assay: {backend} is left out: {package} is not installed", file=sys.stderr)
             continue
-        few, many = (_seconds(backend, units, plan) for units in (plan.few, plan.many))
-        each = (many - few) * plan.workers / (plan.many - plan.few)
+        ends = _ends(backend, plan)
+        each = (ends[-1] - ends[plan.workers - 1]) * plan.workers / (len(ends) - plan.workers)
         rows.append(
             {
                 "backend": backend,
-                "units": plan.many,
+                "units": len(ends),
                 "overhead / unit": round(each / plan.seconds - 1, 4),
-                "start": f"{few - plan.few / plan.workers * plan.seconds:.1f} s",
+                "start": f"{ends[0] - plan.seconds:.1f} s",
             }
         )
     return {"seconds of a unit": plan.seconds, "workers": plan.workers, "rows": rows}
 
 
-def _seconds(backend: str, units: int, plan: Plan) -> float:
+def _ends(backend: str, plan: Plan) -> list[float]:
+    """When each unit was stored, in seconds since the run began."""
+    ends: list[float] = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "studies" / "waiting"
         folder.mkdir(parents=True)
         (folder / "study.py").write_text(STUDY)
         started = time.perf_counter()
+
+        def hear(event: lab.Event) -> None:
+            if isinstance(event, lab.UnitDone):
+                ends.append(time.perf_counter() - started)
+
         lab.run(
             "waiting",
             preset="smoke",
-            set={"units": units, "seconds": plan.seconds},
+            set={"units": plan.units, "seconds": plan.seconds},
             jobs=plan.workers,
             backend=backend,
             runs=Path(place) / "runs",
             studies=folder.parent,
+            on_event=hear,
         )
-        return time.perf_counter() - started
+    return ends
