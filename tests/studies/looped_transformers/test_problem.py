@@ -64,3 +64,12 @@ def test_the_prompt_matrix():
 def test_refusals(change, words):
     with pytest.raises(ValueError, match=words):
         LinearVectorGeneration(**{"examples": 9, "dim": 4, **change})
+
+
+def test_least_squares_are_the_same_to_the_last_digit_wherever_memory_lies():
+    prompts = LinearVectorGeneration(20, 4, noise=0.5).sample(SEEDS, "noise")
+    held, found = [], set()
+    for length in range(1, 400):
+        held.append(bytearray(37 * length % 4999))  # so that the next tensor lies elsewhere
+        found.add(prompts.least_squares().numpy().tobytes())
+    assert len(found) == 1

@@ -37,7 +37,9 @@ class Prompts:
 
     def least_squares(self) -> Tensor:
         """The minimiser of ‖y − Xθ‖: (seeds, ..., dim); θ* where there is no noise."""
-        solution: Tensor = torch.linalg.lstsq(self.inputs, self.targets.unsqueeze(-1)).solution
+        # torch's own lstsq gives other last digits from call to call, with where its memory happens to lie.
+        left, right = torch.linalg.qr(self.inputs)
+        solution: Tensor = torch.linalg.solve_triangular(right, left.mT @ self.targets.unsqueeze(-1), upper=True)
         return solution.squeeze(-1)
 
     def parameter_error(self, estimate: Tensor) -> Tensor:
