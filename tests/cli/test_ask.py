@@ -65,11 +65,12 @@ def test_documents_are_indexed_asked_changed_and_shown(call, place, folder):
 
 
 def test_words_are_counted_without_any_index(call, folder):
-    words = ["--retriever", "bm25", "--new", 0, "--model", folder, "--top", 1, "--keep", 64]
+    words = ["--new", 0, "--model", folder, "--top", 1, "--keep", 64]
     status, out, err = call("ask", "docs", "secret ingredient of soup in Lisbon", *words)
     assert status == 0, err
     assert out.startswith(" 1. docs/soup.md, line")
     assert "loading" not in err
+    assert call("ask", "docs", "secret ingredient of soup in Lisbon", *words, "--retriever", "bm25")[1] == out
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,8 @@ def test_words_are_counted_without_any_index(call, folder):
         (["ask", "empty", "Why?"], "there is no text to read in empty"),
         (["ask", "Why?"], "ask takes files or folders and the question last"),
         (["ask", "docs", " "], "the question is empty"),
-        (["ask", "docs", "Why?", "--retriever", "magic"], "--retriever must be one of gemfilter, bm25, minilm"),
+        (["ask", "docs", "Why?", "--retriever", "magic"], "--retriever must be one of bm25, minilm, gemfilter"),
+        (["ask", "docs", "Why?", "--retriever", "bm25"], "--layer is the filter's: it goes with --retriever gemfilter"),
         (["ask", "docs", "Why?", "--keep", "0"], "Invalid value for '--keep'"),
         (["ask", "docs", "Why?", "--show", "no/such/x.html"], "cannot write no/such/x.html"),
         (["ask", "docs", "Why?", "--model", "./none"], "the model './none' is not here"),

@@ -65,16 +65,25 @@ def test_a_headline_says_what_was_measured_and_whether_it_stood():
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
-        ({"id": "C3"}, ["C3", "C3a"]),
-        ({"id": "C30"}, ["C30"]),
-        ({"id": "C3a"}, ["C3a"]),
-        ({"id": None, "verdict": "fails"}, ["C30", "C31"]),
-        ({"id": "C3", "verdict": "undecided"}, ["C3a"]),
-        ({"id": "X"}, []),
+        ({"id": ["C3"]}, ["C3", "C3a"]),
+        ({"id": ["C30"]}, ["C30"]),
+        ({"id": ["C3a"]}, ["C3a"]),
+        ({"verdict": "fails"}, ["C30", "C31"]),
+        ({"id": ["C3"], "verdict": "undecided"}, ["C3a"]),
+        ({"id": ["X"]}, []),
+        ({"id": ["C30", "C3a"]}, ["C30", "C3a"]),
     ],
 )
 def test_claims_are_asked_for_by_identifier_and_verdict(options, ids):
     assert [each.claim.id for each in asked_for(FOUND, **{"verdict": None, **options})] == ids
+
+
+def test_an_identifier_that_no_claim_has_is_one_sentence(assay, stored):
+    where = ("--runs", str(stored[0]), "--studies", OUTSIDE)
+    assert assay("claims", "coin", "--id", "C1", *where)[0] == 0
+    status, _, err = assay("claims", "coin", "--id", "C1", "--id", "ZZ", *where)
+    assert status == 2
+    assert err == "assay: no claim of the study is called 'ZZ' or begins so; --all shows them all\n"
 
 
 def test_all_claims_are_printed_on_request():

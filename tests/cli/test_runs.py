@@ -231,6 +231,39 @@ def test_an_interrupt_at_any_moment_prints_no_traceback(tmp_path, jobs, wait):
         assert "assay: stopped" in err
 
 
+@pytest.mark.parametrize("everybody", [False, True], ids=["main process", "all processes"])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_termination_stops_a_run_as_an_interrupt_does(assay, tmp_path, jobs, everybody):
+    """Slurm and `kill` ask the main process to end, systemd every process of the service."""
+    log, runs = tmp_path / "log", tmp_path / "runs"
+    where = ["--studies", FIXTURES, "--runs", str(runs)]
+    changed = ["--set", "delay=1", "--set", f"log={log}"]
+    command = [sys.executable, "-m", "assay.cli", "run", "slow", "--preset", "smoke", "--jobs", jobs]
+    process = subprocess.Popen(
+        [*command, *changed, *where],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list(runs.glob("slow/units/[!.]*/unit.json")):
+        time.sleep(0.05)
+    (os.killpg if everybody else os.kill)(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=60)  # the pipes are closed: no worker is left
+    assert process.returncode == 143
+    assert "stopped; the same command goes on with slow where it was" in err
+    for word in ("Traceback", "Warning", "BrokenProcessPool"):
+        assert word not in out + err
+    (run,) = listed(assay, runs)
+    assert run["status"] == "interrupted"
+    begun = log.read_text().splitlines()
+    status, out, _ = assay("run", "slow", "--preset", "smoke", *changed, "--dry-run", "--json", *where)
+    assert status == 0
+    assert 0 < json.loads(out)[0]["reuse"] <= len(begun) < 12
+    assert [line for line in begun if Path("/proc", line.split()[1]).exists()] == []
+
+
 def test_a_run_that_diverged_is_named_wherever_it_is_shown(assay, tmp_path):
     words = "curve rate=10.0 diverged in seed 1: loss is not finite from step 2 on"
     chosen = ("--studies", FIXTURES, "--runs", str(tmp_path / "runs"))

@@ -11,18 +11,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay._extras import needs
+from assay.lab.interrupts import exit_status, termination_interrupts
 
 _EXTRA = ("altair", "filelock", "jinja2", "joblib", "polars", "pydantic", "rich", "scipy", "sklearn", "threadpoolctl")
 
 
 def main() -> None:
-    """Run the command line; bad input gets one sentence and exit status 2, an interrupt exit status 130."""
+    """Run the command line; bad input gets one sentence and status 2, an interrupt status 130, SIGTERM 143."""
     before = _leave_at_once()
     try:
         _run()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("assay: stopped", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(exit_status(stop))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -55,12 +56,14 @@ def _leave(number: int, frame: object) -> None:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """For work that puts things in order when it is interrupted: Ctrl-C is a KeyboardInterrupt inside the block."""
+    """For work that puts things in order when it is interrupted: Ctrl-C and SIGTERM are a KeyboardInterrupt inside the
+    block."""
     ours = signal.getsignal(signal.SIGINT) is _leave
     if ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        yield
+        with termination_interrupts():
+            yield
     finally:
         if ours:
             signal.signal(signal.SIGINT, _leave)

@@ -45,7 +45,7 @@ def index(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Read documents once, so that questions about them are quick. A run that was stopped goes on where it was."""
+    """Read documents once, so that `assay ask --retriever gemfilter` is quick. A run that was stopped goes on."""
     from assay.apps.documents.setup import filter_for, library_of
 
     with one_sentence():
@@ -73,6 +73,7 @@ def index(
     print(f"{len(library.documents)} documents, {tokens:,} tokens: {_took(took)}")
     lost = f"the largest error of a score is {used.index.loss:.2g} deviations"
     print(f"stored as {used.index.dtype} in {used.folder}; {lost}")
+    print("assay ask ... --retriever gemfilter asks them")
 
 
 def ask(
@@ -81,8 +82,13 @@ def ask(
     filter_model: FilterModel = None,
     keep: Annotated[int, typer.Option("--keep", min=1, help="Tokens of passages that the answer is given.")] = 1024,
     retriever: Annotated[
-        str, typer.Option("--retriever", help="What ranks passages: minilm, bm25 or gemfilter.")
-    ] = "gemfilter",
+        str | None,
+        typer.Option(
+            "--retriever",
+            help="What ranks passages: bm25 (the default), minilm, or gemfilter, which is meant where --filter-model, "
+            "--layer or --index is given.",
+        ),
+    ] = None,
     layer: Layer = "auto",
     new: Annotated[int, typer.Option("--new", min=0, help="Tokens of the answer at most; 0 cites alone.")] = 160,
     top: Annotated[int, typer.Option("--top", min=1, help="Passages to print.")] = 8,
@@ -93,7 +99,7 @@ def ask(
     as_json: Json = False,
 ) -> None:
     """Answer a question from documents, with the passages that the answer was taken from."""
-    from assay.apps.documents import RETRIEVERS, Answered, answered, chosen_passages, page
+    from assay.apps.documents import Answered, answered, chosen_passages, page
     from assay.apps.documents.setup import library_of, loaded_once, retriever_for
 
     *paths, question = words
@@ -101,8 +107,7 @@ def ask(
         raise UserError('ask takes files or folders and the question last: assay ask docs "How do I ...?"')
     if not question.strip():
         raise UserError("the question is empty")
-    if retriever not in RETRIEVERS:
-        raise UserError(f"--retriever must be one of {', '.join(RETRIEVERS)}, not '{retriever}'")
+    retriever = _retriever(retriever, {"--filter-model": filter_model, "--layer": layer, "--index": index})
     writable(show)
     with one_sentence():
         library = library_of(paths)
@@ -142,6 +147,20 @@ def ask(
         print(json.dumps(made.to_dict(), indent=1, ensure_ascii=False))
         return
     _cite(made, top)
+
+
+def _retriever(named: str | None, of_the_filter: dict[str, Any]) -> str:
+    """The one that was named; without a name the filter where one of its options is given, else counted words."""
+    from assay.apps.documents import RETRIEVERS
+
+    given = [option for option, value in of_the_filter.items() if value not in (None, "auto")]
+    if named is None:
+        return "gemfilter" if given else RETRIEVERS[0]
+    if named not in RETRIEVERS:
+        raise UserError(f"--retriever must be one of {', '.join(RETRIEVERS)}, not '{named}'")
+    if given and named != "gemfilter":
+        raise UserError(f"{given[0]} is the filter's: it goes with --retriever gemfilter, not with {named}")
+    return named
 
 
 def _cite(made: Any, top: int) -> None:

@@ -18,7 +18,10 @@ def register(app: typer.Typer) -> None:
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="All benchmarks by default.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME...]", help="By default all but laptop, which takes half an hour."),
+    ] = None,
     device: Device = "cpu",
     save: Annotated[bool, typer.Option("--save", help="Write the result to results/.")] = False,
     as_json: Json = False,

@@ -34,7 +34,8 @@ def claims(
         str | None, typer.Option("--verdict", help="Claims with this verdict: holds, fails, undecided, not run.")
     ] = None,
     id: Annotated[
-        str | None, typer.Option("--id", help="One claim (C3a), or all whose identifier begins so (C3).")
+        list[str] | None,
+        typer.Option("--id", help="One claim (C3a), or all whose identifier begins so (C3). May be given again."),
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Write the summary to results/.")] = False,
     runs: RunsFolder = None,
@@ -45,6 +46,10 @@ def claims(
     if verdict is not None and verdict not in MARKS:
         raise unknown("verdict", verdict, MARKS)
     chosen = _stored_runs(names, runs, studies, preset, run_id)
+    known = [claim for run in chosen for claim in run.study.claims]
+    if missed := [each for each in id or () if not any(verdicts.means(each, claim) for claim in known)]:
+        among = "the study" if len(chosen) == 1 else f"the {len(chosen)} studies"
+        raise UserError(f"no claim of {among} is called '{missed[0]}' or begins so; --all shows them all")
     if save:
         from assay.lab import results
 
@@ -54,7 +59,7 @@ def claims(
     broken = False
     for run in chosen:
         found = run.claims
-        rows += [finding.row() for finding in verdicts.asked_for(found, verdict=verdict, id=id)]
+        rows += [finding.row() for finding in verdicts.asked_for(found, verdict=verdict, id=id or ())]
         if missing := run.missing:
             say(f"{missing} of {len(run.manifest.units)} units of {run.manifest.study} are not stored yet")
         for each in run.manifest.diverged:
@@ -70,7 +75,7 @@ def claims(
             say(f"wrote {path}")
         if not as_json:
             title = f"{run.manifest.heading}, run {run.id}"
-            verdicts.print_claims(stdout(), found, title, every=every, verdict=verdict, id=id)
+            verdicts.print_claims(stdout(), found, title, every=every, verdict=verdict, id=id or ())
         broken = verdicts.say_broken(found) or broken
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
@@ -143,12 +148,14 @@ def report(
     """A static site: an index with all verdicts, a page per study; works offline."""
     from assay.report import site
 
-    alone = results and not names and run_id is None and not folders.stored_studies(folders.runs_folder(runs))
+    everything = not names and run_id is None
+    swept = api.maps(runs=runs) if everything else []
+    alone = everything and (results or bool(swept)) and not folders.stored_studies(folders.runs_folder(runs))
     chosen = [] if alone else _stored_runs(names, runs, studies, preset, run_id)
     formats = site.parse_formats(export)
     summaries = Path("results") if results else None
     try:
-        print(site.write(chosen, out, formats=formats, say=say_plain, results=summaries, studies=studies))
+        print(site.write(chosen, out, formats=formats, say=say_plain, results=summaries, studies=studies, swept=swept))
     except site.BrokenExhibit as error:
         say(str(error))
         raise typer.Exit(1) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,9 @@ def serve(
         str, typer.Option("--token", help="What a browser must show; 'new' makes one.", show_default=False)
     ] = "",
     model: Annotated[str, typer.Option("--model", help="The language model of the GemFilter page.")] = "smollm2",
+    indexes: Annotated[
+        Path | None, typer.Option("--indexes", help="A folder of indexes that the GemFilter page may be asked about.")
+    ] = None,
     studies: Studies = None,
 ) -> None:
     """The live lab in the browser: change a parameter, start, watch, compare; see neurons move."""
@@ -35,5 +39,6 @@ def serve(
         from assay.serve import server
         from assay.serve.settings import Settings, fresh_token
     folder, outside = folders.runs_folder(runs), folders.studies_folder(studies)
-    made = Settings(folder.absolute(), outside, host, port, fresh_token() if token == "new" else token, model)
+    word = fresh_token() if token == "new" else token
+    made = Settings(folder.absolute(), outside, host, port, word, model, indexes.absolute() if indexes else None)
     server.serve(made, say)

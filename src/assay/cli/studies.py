@@ -28,6 +28,7 @@ from assay.cli.options import (
 from assay.cli.progress import ConsoleProgress
 from assay.lab import api, folders
 from assay.lab.errors import UserError
+from assay.lab.interrupts import exit_status
 
 Seeds = Annotated[int | None, typer.Option(help="How many seeds, for every arm and setting; those stored are used.")]
 FirstSeed = Annotated[int, typer.Option(help="The first seed: N seeds are FIRST..FIRST+N-1.")]
@@ -143,9 +144,9 @@ def _run_one(study: Any, request: dict[str, Any], *, quiet: bool) -> dict[str, A
     try:
         with interruptible(), ConsoleProgress(stderr(), study.name) as progress:
             done = api.run(study, on_event=progress, **request)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         say(f"stopped; the same command goes on with {study.name} where it was")
-        sys.exit(130)
+        sys.exit(exit_status(stop))
     manifest, found = done.manifest, done.claims
     if not quiet:
         verdicts.print_claims(stdout(), found, manifest.heading)
@@ -212,9 +213,9 @@ def confirm(
                         on_event=progress,
                     )
                 )
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             say(f"stopped; the same command goes on with {study.name} where it was")
-            sys.exit(130)
+            sys.exit(exit_status(stop))
         if not as_json:
             verdicts.print_confirmation(stdout(), found[-1])
     if as_json:

@@ -16,6 +16,7 @@ from assay.cli.progress import ConsoleProgress
 from assay.cli.studies import Arms, FirstSeed, Jobs, Points, Seeds, Sets
 from assay.lab import api
 from assay.lab.errors import UserError
+from assay.lab.interrupts import exit_status
 
 ORDER = 12
 KINDS = (".svg", ".png", ".pdf", ".html", ".json")
@@ -85,9 +86,9 @@ def sweep(
     try:
         with interruptible(), ConsoleProgress(stderr(), study) as progress:
             found = api.sweep(study, axes, claim, on_event=progress, **asked)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         say(f"stopped; the same command goes on with the sweep of {study} where it was")
-        sys.exit(130)
+        sys.exit(exit_status(stop))
     if out is not None:
         _write(found, out)
     if save:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -28,7 +28,7 @@ def print_claims(
     *,
     every: bool = False,
     verdict: str | None = None,
-    id: str | None = None,
+    id: Sequence[str] = (),
 ) -> None:
     """The headlines with one line of counts for the rest, or the claims that were asked for."""
     headlines = [finding for finding in found if finding.claim.headline]
@@ -46,14 +46,17 @@ def print_claims(
         console.print(f"{len(rest)} more claims: {counts}{unconfirmed} (--all, --verdict, --id)", markup=False)
 
 
-def asked_for(found: Iterable[Finding], *, verdict: str | None, id: str | None) -> list[Finding]:
-    """Findings with a verdict and an identifier, or whose identifier begins so: C3 means C3 and C3a, not C30."""
+def asked_for(found: Iterable[Finding], *, verdict: str | None, id: Sequence[str] = ()) -> list[Finding]:
+    """Findings with a verdict and one of these identifiers, or whose identifier begins so: C3 means C3 and C3a, not
+    C30. Without identifiers all are meant."""
 
-    def named(finding: Finding) -> bool:
-        known = finding.claim.id
-        return id is None or known == id or (known.startswith(id) and not known[len(id) :][0].isdigit())
+    wanted = [f for f in found if verdict is None or f.judgement.verdict == verdict]
+    return [f for f in wanted if not id or any(means(each, f.claim.id) for each in id)]
 
-    return [f for f in found if named(f) and (verdict is None or f.judgement.verdict == verdict)]
+
+def means(id: str, known: str) -> bool:
+    """Whether an identifier, or the beginning of one, means this claim."""
+    return known == id or (known.startswith(id) and not known[len(id) :][0].isdigit())
 
 
 def _headline(console: Console, finding: Finding) -> None:
