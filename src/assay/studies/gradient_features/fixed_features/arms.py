@@ -28,7 +28,7 @@ from .learners import (
 METHODS = ("gradient", "relu 2d", "relu d^1.5", "fourier d^1.5", "tangent d^1.5")
 KERNELS = ("quadratic", "cubic", "rbf", "ntk")
 THRESHOLDS = (0.0, 0.5, 1.0)
-BOTH_RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+BOTH_RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 TUNING_SEED = 1_000_000  # tuning seeds lie where no run reaches
 
 

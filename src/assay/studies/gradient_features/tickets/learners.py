@@ -140,15 +140,16 @@ def race(
         checks.append(torch.stack(checked))
         ends.append(errors(last, test))
     checked_all = torch.stack(checks)  # (rates, times, seeds)
-    times = torch.tensor(sorted(steps))
+    device = checked_all.device
+    times = torch.tensor(sorted(steps), device=device)
     quality = times[_first(checked_all, level)] + checked_all[:, -1].nan_to_num(1e3).clamp(max=1e3) / 1e4
     chosen = quality.argmin(0)
-    seeds = torch.arange(len(chosen))
+    seeds = torch.arange(len(chosen), device=device)
     losses = torch.stack(curves)[chosen, :, seeds].T  # (times, seeds)
     return Race(
         tuple(sorted(steps)),
         losses,
-        torch.tensor(rates, dtype=torch.float64)[chosen],
+        torch.tensor(rates, dtype=torch.float64, device=device)[chosen],
         times[_first(losses, level)],
         (losses < level).any(0),
         torch.stack(ends)[chosen, seeds],

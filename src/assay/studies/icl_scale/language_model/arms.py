@@ -37,7 +37,7 @@ part = lab.Part(
     presets={
         "smoke": lab.PartPreset(text_sets=("sentences",), demonstrations=2, text_queries=4, attention_texts=2),
         "laptop": lab.PartPreset(text_sets=("sst2", "ag_news")),
-        "paper": lab.PartPreset(text_sets=("sst2", "ag_news"), text_queries=1000, attention_texts=100),
+        "paper": lab.PartPreset(text_sets=("sst2", "ag_news"), text_queries=400, attention_texts=100),
     },
 )
 

@@ -101,7 +101,7 @@ def train(
 ) -> Stacked:
     """A transformer per seed after AdamW on fresh prompts."""
     network = Stacked(lambda: size.make(problem.dim), seeds)
-    optimiser = torch.optim.AdamW(network.parameters(), rate)
+    optimiser = torch.optim.AdamW(network.parameters(), rate, fused=True)
     for step in range(steps):
         prompts = problem.sample(seeds, f"training {step}", batch)
         odds = network(prompts.tokens())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from assay.lab import Judgement, Measurements, combine
 
 from .arms import Params, part
+from .theory import few_rows_ratio, needed_ratio
 
 LEGAL = {"the sizes of the specification": lambda p: (p.diagonal_invariant, p.diagonal_dim) == (50, 297)}
 
@@ -67,3 +70,24 @@ def few_rows(m: Measurements[Params]) -> Judgement:
 )
 def nothing_without(m: Measurements[Params]) -> Judgement:
     return m.final("accuracy", arm="diagonal", method="no penalty").named("accuracy outside").at_most(0.5)
+
+
+@part.phase(
+    "P1",
+    "With far fewer rows than features the nuclear norm of batches still makes the diagonal model right on most inputs "
+    "outside its training domain (the smallest share of rows).",
+    source="Derived, over γ and the number of features",
+)
+def few_rows_suffice(m: Measurements[Params]) -> Judgement:
+    share = m.params.row_shares[0]
+    return m.final("accuracy", arm="rows", rows_share=share).named("accuracy outside").above(0.5)
+
+
+@part.boundary(
+    "P1",
+    says="It does where 6·(1/3 − γ²)/γ, the ratio of weights that few rows lead to, is above 2γ·(d − r)/r.",
+    arms=("rows",),
+)
+def ratio_law(params: Params) -> float:
+    problem = params.diagonal()
+    return math.log(few_rows_ratio(problem) / needed_ratio(problem))
