@@ -18,6 +18,7 @@ FAST := tests/lab tests/probes tests/methods tests/training tests/networks tests
 
 # The oldest release of transformers that the package says it works with.
 FLOOR := $(shell sed -n 's/.*"transformers>=\([0-9.]*\)".*/\1/p' pyproject.toml).0
+FLOOR_AT := $(abspath $(VENV))/floor-$(FLOOR)
 
 .PHONY: demo test test-rounding test-floor check chaos lint docs site browser clean
 
@@ -35,9 +36,14 @@ test-rounding: $(READY)
 	$(PLAIN_KERNELS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm and not slow' \
 		-k 'not gemfilter-choice and not gemfilter-needles' $(NUMERICAL)
 
-# The tests of what touches transformers most, with the oldest release.
-test-floor: $(VENV)/floor-$(FLOOR)
-	PYTHONPATH=$(VENV)/floor-$(FLOOR) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm' tests/methods/gemfilter
+# The tests of what touches transformers most, with the oldest release; where that cannot be had, they are left out.
+test-floor: $(READY)
+	@if $(MAKE) --no-print-directory $(FLOOR_AT)/.ready; then \
+		PYTHONPATH=$(FLOOR_AT) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm' \
+			tests/methods/gemfilter tests/methods/test_conformance_prompts.py; \
+	else \
+		echo "transformers $(FLOOR) cannot be fetched here: the tests with the oldest release are left out."; \
+	fi
 
 check: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'not llm and not slow' $(FAST)
@@ -70,8 +76,9 @@ clean:
 	rm -rf $(VENV) runs report build dist
 
 # A folder of its own, seen before the environment's: transformers brings the releases of its own dependencies along.
-$(VENV)/floor-$(FLOOR): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $@ 'transformers==$(FLOOR)'
+$(FLOOR_AT)/.ready: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(FLOOR_AT) 'transformers==$(FLOOR)'
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt
 	python3 -m venv $(VENV)

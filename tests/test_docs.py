@@ -24,6 +24,17 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
+def snippets(page):
+    """Scripts. Where a page opens with a picture, a few lines on names of the reader's own follow it; the next block is
+    the same with everything that it needs, and what it makes is there for the first."""
+    first, *more = blocks(page, "python") or [""]
+    return [f"{more[0]}\n{first}", *more] if opens_with_a_picture(page) else [first, *more]
+
+
+def opens_with_a_picture(page):
+    return page.parent.name == "methods" and "![" in page.read_text().partition("```")[0]
+
+
 def commands(page):
     lines = "\n".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
     return [line.split("  #")[0].strip() for line in lines if line.strip() and not line.startswith("#")]
@@ -67,11 +78,16 @@ def test_commands_run(page, folder):
 def test_python_snippets_run(page, tmp_path):
     if page.name == "CONTRIBUTING.md":
         pytest.skip("its snippets are the coin study, which the commands run")
-    for number, code in enumerate(blocks(page, "python")):
+    for number, code in enumerate(snippets(page)):
         script = tmp_path / f"snippet_{number}.py"
         script.write_text(code)
         done = run([sys.executable, str(script)], tmp_path)
         assert done.returncode == 0, f"{page.name}, snippet {number}\n{done.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize("page", filter(opens_with_a_picture, PAGES), ids=lambda page: page.name)
+def test_below_a_picture_stand_five_lines_of_code(page):
+    assert 2 <= len([line for line in blocks(page, "python")[0].splitlines() if line.strip()]) <= 5
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
