@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -175,9 +176,16 @@ def test_an_address_where_nobody_answers_is_refused(tmp_path):
     assert "no dask cluster answers at tcp://127.0.0.1:9" in found.stderr
 
 
+def test_what_is_stored_opens_no_cluster(tmp_path):
+    pytest.importorskip("distributed", reason="dask is not installed: it is in the extra cluster")
+    assert run(tmp_path / "runs", "slow").returncode == 0
+    found = run(tmp_path / "runs", "slow", "--backend", "dask", "--address", "tcp://127.0.0.1:9")
+    assert found.returncode == 0, found.stderr
+
+
 SLURM = {
     "sbatch": """#!/bin/sh
-id=$(ls "$FAKE_SLURM" | grep -c sh$); id=$((id + 1))
+id=1; until mkdir "$FAKE_SLURM/$id.job" 2> /dev/null; do id=$((id + 1)); done  # several are sent at once
 cp "$1" "$FAKE_SLURM/$id.sh"
 setsid sh "$FAKE_SLURM/$id.sh" > "$FAKE_SLURM/$id.out" 2>&1 &
 echo $! > "$FAKE_SLURM/$id.pid"
@@ -193,7 +201,8 @@ for id in "$@"; do kill -- -$(cat "$FAKE_SLURM/$id.pid") 2> /dev/null; echo $id 
 
 
 def test_slurm_runs_the_workers(local, tmp_path):
-    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed: it is in the extra cluster")
+    if importlib.util.find_spec("dask_jobqueue") is None:
+        pytest.skip("dask-jobqueue is not installed: it is in the extra cluster")
     programs, jobs = tmp_path / "bin", tmp_path / "jobs"
     programs.mkdir()
     jobs.mkdir()
@@ -215,4 +224,5 @@ def test_slurm_runs_the_workers(local, tmp_path):
     script = (jobs / "1.sh").read_text()
     assert "#SBATCH -p short" in script
     assert "#SBATCH -A theory" in script
+    assert len(list(jobs.glob("*.sh"))) == 2, "as many jobs were sent as were asked for"
     assert set((jobs / "cancelled").read_text().split()) == {"1", "2"}

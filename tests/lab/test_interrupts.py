@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from assay.lab.interrupts import interrupts_wait
+from assay.lab.interrupts import interrupts_stay, interrupts_wait
 
 #: An interrupt at the first call of numpy's own Python code, which Polars makes to find its arrays.
 FIRST_ARRAY = """
@@ -41,6 +41,15 @@ def test_an_interrupt_while_polars_finds_numpy_is_an_interrupt():
     assert answer("arrays_ready()") == "KeyboardInterrupt"
 
 
+@pytest.fixture
+def pythons_own_handler():
+    """An interrupt is a KeyboardInterrupt, whatever another test of this process imported."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("pythons_own_handler")
 def test_an_interrupt_that_waited_comes_at_the_end():
     seen = []
 
@@ -61,3 +70,24 @@ def test_a_handler_that_is_not_pythons_is_left_alone(monkeypatch):
     with interrupts_wait():
         pass
     assert set_to == []
+
+
+@pytest.mark.usefixtures("pythons_own_handler")
+def test_a_package_that_takes_interrupts_over_does_not_keep_them():
+    with interrupts_stay():
+        signal.signal(signal.SIGINT, lambda *_: sys.exit())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_sending_jobs_to_slurm_leaves_an_interrupt_an_interrupt():
+    pytest.importorskip("dask", reason="dask is not installed: it is in the extra cluster")
+    script = (
+        "import contextlib, os, signal\n"
+        "from assay.lab import clusters\n"
+        "with contextlib.suppress(Exception):\n"  # there is no Slurm here
+        "    clusters._slurm(1, 'cpu')\n"
+        "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, flush=True)\n"
+        "os._exit(0)\n"  # without waiting for the scheduler's end
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert answer.stdout.split()[-1:] == ["True"], answer.stderr

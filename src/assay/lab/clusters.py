@@ -13,6 +13,7 @@ import joblib
 from .backends import default_jobs
 from .errors import UserError
 from .events import Listener, Said, nobody
+from .interrupts import interrupts_stay
 
 BACKENDS = ("loky", "ray", "dask", "slurm")
 _PACKAGES = {"ray": "ray", "dask": "distributed", "slurm": "dask_jobqueue"}
@@ -135,7 +136,9 @@ def _slurm(jobs: int, device: str) -> Any:
     """A dask cluster whose workers are jobs of Slurm. Queue, account, memory and time are those of dask-jobqueue's own
     file; each worker has one core."""
     import dask
-    from dask_jobqueue import SLURMCluster
+
+    with interrupts_stay():  # it makes an interrupt a plain exit, after which no run is marked as interrupted
+        from dask_jobqueue import SLURMCluster
 
     settings = dask.config.get("jobqueue.slurm", {})
     cores = settings.get("cores") or 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import threading
 import warnings
@@ -54,6 +55,10 @@ def outcomes(
 ) -> Generator[Outcome, None, None]:
     """The outcomes of units, in whatever order they finish. A worker that dies costs its units a second attempt, each
     alone and after all others, so that the one that kills workers is known; that one fails."""
+    first = next(units, None)
+    if first is None:
+        return  # no cluster is opened, and no job waits in a queue, for nothing
+    units = itertools.chain([first], units)
     jobs = jobs_for(plan, count, options)
     if jobs == 1 and options.backend == "loky":
         with one_thread():

@@ -79,6 +79,18 @@ def arrays_ready() -> None:
         pl.Series([0.0]).to_numpy()
 
 
+@contextlib.contextmanager
+def interrupts_stay() -> Iterator[None]:
+    """Whatever happens inside the block, Ctrl-C means afterwards what it meant before: some packages take it over when
+    they are imported."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and signal.getsignal(signal.SIGINT) is not before:
+            signal.signal(signal.SIGINT, before)
+
+
 def _heard(number: int) -> bool:
     return callable(signal.getsignal(number))
 
