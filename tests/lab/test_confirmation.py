@@ -8,6 +8,7 @@ import pytest
 
 from assay import lab
 from assay.lab.errors import UserError
+from assay.lab.findings import finding_of
 
 OUTSIDE = str(Path(__file__).parent / "outside")
 STUDY = '''
@@ -66,6 +67,10 @@ def test_a_finding_says_whether_it_was_confirmed(luck):
     after = lab.claims("luck", **luck)
     assert [after[id].confirmed for id in ("C1", "C2", "C3")] == [True, False, None]
     assert (after["C1"].row()["confirmed"], after["C2"].row()["confirmed"]) == (True, False)
+    again = after["C2"].row()["fresh"]
+    assert (again["verdict"], again["seeds"]) == ("fails", 4)
+    assert again["high"] < 0, "what came out on the fresh seeds is told, not only that it was another verdict"
+    assert finding_of(after["C2"].row()).fresh.verdict == "fails"
     assert after["C1"].judgement.seeds == 4, "the fresh seeds are not pooled with the first"
     assert lab.open_run("luck", **luck).fresh_seeds == "1000–1003"
 

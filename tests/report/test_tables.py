@@ -26,9 +26,19 @@ def test_headlines_say_what_stood_and_which_run_they_are_of(tmp_path):
     made = refresh("<!-- headlines: coin.json -->\n<!-- end -->\n", tmp_path)
     row = "| C1a | Heads and tails are equally likely. | **holds**, confirmed | 0.5 [0.48, 0.52] |"
     assert row in made
-    assert "C1b" not in made
-    assert "2 more claims: 1 fails, 1 undecided. 2 of all did not stand on seeds 1–8." in made
+    assert "| C1b |" not in made
+    assert "2 more claims: 1 fails, 1 undecided. 2 of all (C1b, C1c) did not stand on seeds 1–8." in made
     assert "(Preset `laptop` on digits, 8 seeds, cpu.)" in made
+
+
+def test_headlines_say_how_many_seeds_agreed_and_when_an_interval_excludes_the_target(tmp_path):
+    equal = {"method": "equal", "low": None, "high": None, "decided_by": "8 of 8 seeds, at least 0.69 of all"}
+    noted = CLAIM | {"id": "C1b", "headline": True, "note": "the interval excludes 0.5"}
+    claims = [CLAIM | equal | {"headline": True}, noted]
+    (tmp_path / "coin.json").write_text(json.dumps(SUMMARY | {"claims": claims}))
+    made = refresh("<!-- headlines: coin.json -->\n<!-- end -->\n", tmp_path)
+    assert "| 0.5 (8 of 8 seeds, at least 0.69 of all) |" in made
+    assert "| share of heads in [0.45, 0.55]; the interval excludes 0.5 |" in made
 
 
 def test_a_run_on_other_data_stands_beside_with_what_moved(tmp_path):

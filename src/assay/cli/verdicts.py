@@ -67,7 +67,7 @@ def _headline(console: Console, finding: Finding) -> None:
     console.print(mark + Text(lines[0]))
     for line in lines[1:]:
         console.print(f"  {line}", markup=False, highlight=False)
-    told = [_measured(judgement), _confirmed(finding), _criterion(judgement), judgement.decided_by]
+    told = [_measured(judgement), _confirmed(finding), _criterion(judgement), _decided(judgement), judgement.note]
     _fitting(console, [part for part in told if part])
 
 
@@ -83,8 +83,15 @@ def _fitting(console: Console, parts: list[str]) -> None:
 
 def _measured(judgement: Judgement) -> str:
     seeds = f"({judgement.seeds} seeds)" if judgement.seeds else "(exact)" if judgement.method == "exact" else ""
+    if judgement.method == "equal":
+        seeds = f"({judgement.decided_by})"
     shown = (number(judgement.estimate), interval(judgement.low, judgement.high), seeds)
     return " ".join(part for part in shown if part) if not math.isnan(judgement.estimate) else ""
+
+
+def _decided(judgement: Judgement) -> str:
+    """What decided it, where that is not said beside the number."""
+    return "" if judgement.method == "equal" else judgement.decided_by
 
 
 def _confirmed(finding: Finding) -> str:
@@ -107,7 +114,10 @@ def print_findings(console: Console, found: Iterable[Finding], title: str) -> No
         head = Text(f"{finding.claim.id:<5}") + Text(mark, style=STYLES[judgement.verdict])
         console.print(head)
         paragraph(console, finding.claim.statement, 5)
-        told = (_measured(judgement), _criterion(judgement), judgement.decided_by, _confirmed(finding))
+        told = (
+            *(_measured(judgement), _criterion(judgement), _decided(judgement)),
+            *(judgement.note, _confirmed(finding)),
+        )
         paragraph(console, "; ".join(part for part in told if part), 5, "dim")
 
 

@@ -114,10 +114,13 @@ def _asked(manifest: Manifest) -> tuple[object, ...]:
 def confirmed(found: Iterable[Finding], fresh: Iterable[Finding]) -> list[Finding]:
     """Findings that say whether their verdicts stood on fresh seeds."""
     again = {finding.claim.id: finding for finding in fresh}
-    return [
-        replace(finding, confirmed=stands(finding, again[finding.claim.id])) if finding.claim.id in again else finding
-        for finding in found
-    ]
+    return [_looked_at_again(finding, again.get(finding.claim.id)) for finding in found]
+
+
+def _looked_at_again(finding: Finding, second: Finding | None) -> Finding:
+    if second is None or second.judgement.verdict == "not run":
+        return finding
+    return replace(finding, confirmed=stands(finding, second), fresh=second.judgement)
 
 
 def _seeds(run: Run) -> set[int]:

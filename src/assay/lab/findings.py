@@ -49,6 +49,7 @@ class Finding:
     overrides: Mapping[str, Any]
     run: str = ""
     confirmed: bool | None = None  # whether the verdict stood on other seeds; None where nobody looked
+    fresh: Judgement | None = None  # what came out on those
 
     def row(self) -> dict[str, Any]:
         """The keys that ``assay claims --json`` promises; a number that does not exist is null."""
@@ -76,6 +77,9 @@ class Finding:
         for name in ("error", "note"):
             if text := getattr(judgement, name):
                 row[name] = text
+        low, high = judgement.share_interval
+        if judgement.method in ("every", "equal") and math.isfinite(low):
+            row |= {"share_low": round(low, 4), "share_high": round(high, 4)}
         for name in ("met", "needed"):
             if (count := getattr(judgement, name)) is not None:
                 row[name] = count
@@ -86,6 +90,9 @@ class Finding:
             row["values"] = [float(f"{value:.5g}") if math.isfinite(value) else None for value in judgement.by_seed]
         if self.confirmed is not None:
             row["confirmed"] = self.confirmed
+        if self.fresh is not None:
+            numbers = {name: _json(getattr(self.fresh, name)) for name in ("estimate", "low", "high")}
+            row["fresh"] = {"verdict": self.fresh.verdict, **numbers, "seeds": self.fresh.seeds}
         if claim.printed is not None:
             row["printed"] = claim.printed
         if claim.paper is not None:
@@ -96,8 +103,8 @@ class Finding:
 def finding_of(row: Mapping[str, Any]) -> Finding:
     """A finding as ``Finding.row`` wrote it down; what judged it is not part of that."""
 
-    def number(name: str) -> float:
-        return math.nan if row[name] is None else float(row[name])
+    def number(name: str, of: Mapping[str, Any] = row) -> float:
+        return math.nan if of[name] is None else float(of[name])
 
     claim = Claim(
         row["id"],
@@ -125,7 +132,12 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
         by_seed=tuple(math.nan if value is None else value for value in row.get("values", ())),
         known={name: row[name] for name in ("p", "needed", "decided_by") if name in row},
     )
-    return Finding(row["study"], claim, judgement, row["preset"], row["set"], row["run"], row.get("confirmed"))
+    fresh = None
+    if again := row.get("fresh"):
+        estimate, low, high = (number(name, again) for name in ("estimate", "low", "high"))
+        fresh = Judgement(again["verdict"], row["criterion"], estimate, low, high, again["seeds"])
+    stood = row.get("confirmed")
+    return Finding(row["study"], claim, judgement, row["preset"], row["set"], row["run"], stood, fresh)
 
 
 def _gone(measurements: Any) -> Judgement:

@@ -1,7 +1,8 @@
 """Intervals over seeds: what the data allow to be said about a quantity, and no more.
 
 The estimate is always the mean over seeds. Its interval is Student's, on the scale that the quantity calls for: shares
-on the logit scale, so that none leaves [0, 1], ratios on the log scale. Answers that are right or wrong get the exact
+on the logit scale, so that none leaves [0, 1], ratios on the log scale; differences of shares and correlations end at
+−1 and 1. Answers that are right or wrong get the exact
 interval of Clopper and Pearson. A share that was measured in so many trials is never known better than those trials
 tell, however much the seeds agree; through sums and differences that bound is carried by recovering each side's
 variance from its own limits (MOVER).
@@ -19,7 +20,8 @@ import numpy as np
 
 from assay.probes.intervals import clopper_pearson
 
-Scale = Literal["plain", "share", "ratio"]
+Scale = Literal["plain", "share", "ratio", "signed"]
+_RANGES = {"share": (0.0, 1.0), "signed": (-1.0, 1.0)}
 Name = TypeVar("Name")
 
 
@@ -89,7 +91,8 @@ class Sample:
         if self.counted is not None:
             down, up = self.counted.reach(confidence)
             low, high = min(low, self.mean - down), max(high, self.mean + up)
-        return (max(low, 0.0), min(high, 1.0)) if self.scale == "share" else (low, high)
+        least, most = _RANGES.get(self.scale, (-math.inf, math.inf))
+        return max(low, least), min(high, most)
 
     def _student(self, confidence: float, count: int | None = None) -> tuple[float, float]:
         mean, count = self.mean, count or self.count

@@ -47,6 +47,15 @@ class Values:
         """The same values under another name in the criterion."""
         return replace(self, what=what)
 
+    def as_share(self) -> Values:
+        """The same values, said to be shares: their interval stays in [0, 1], and seeds that are all right or all wrong
+        are counted. For what arithmetic made of shares, such as their mean."""
+        return replace(self, scale="share")
+
+    def as_correlation(self) -> Values:
+        """The same values, said to lie between −1 and 1, as their interval then does."""
+        return replace(self, scale="signed")
+
     def _pair(self, other: Values | float, operation: Callable[[float, float], float], sign: str) -> Values:
         if not isinstance(other, Values):
             return self.map(lambda value: whole(operation, value, other), f"{self.what} {sign} {other:g}")
@@ -63,7 +72,9 @@ class Values:
         return replace(made, counted=sum(parts[1:], parts[0]) if known else None)
 
     def __sub__(self, other: Values | float) -> Values:
-        return self._moved(self._pair(other, lambda a, b: a - b, "−"), 1.0, other, -1.0)
+        made = self._moved(self._pair(other, lambda a, b: a - b, "−"), 1.0, other, -1.0)
+        shares = isinstance(other, Values) and self.scale == other.scale == "share"
+        return replace(made, scale="signed") if shares else made
 
     def __add__(self, other: Values | float) -> Values:
         return self._moved(self._pair(other, lambda a, b: a + b, "+"), 1.0, other, 1.0)

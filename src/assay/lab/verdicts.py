@@ -71,11 +71,13 @@ class Judgement:
         return not self.adjusted > 1 - self.confidence
 
     @property
-    def share_bound(self) -> float:
-        """The least share of all seeds that meet the criterion, at 95 %, given those that did here."""
+    def share_interval(self) -> tuple[float, float]:
+        """The share of all seeds that meet the criterion, at 95 %, given those that did here; where all or none did,
+        the interval has one end only, and all of the error is that end's."""
         if self.met is None or not self.seeds:
-            return math.nan
-        return clopper_pearson(self.met, self.seeds, 2 * CONFIDENCE - 1)[0]
+            return math.nan, math.nan
+        one_sided = self.met in (0, self.seeds)
+        return clopper_pearson(self.met, self.seeds, 2 * CONFIDENCE - 1 if one_sided else CONFIDENCE)
 
     @property
     def margin(self) -> float:
@@ -102,14 +104,19 @@ class Judgement:
                 return f"not decidable here: more than {BUDGET} seeds at this spread"
             return f"about {self.needed} seeds would decide it"
         if self.method in ("every", "equal") and self.met is not None:
-            seeds = f"{self.met} of {self.seeds} seeds"
-            known = f", at least {self.share_bound:.2f} of all" if self.met == self.seeds else ""
-            return "; ".join(part for part in (seeds + known, self.reason) if part)
+            return "; ".join(part for part in (self._seeds_that_meet, self.reason) if part)
         if math.isfinite(self.margin) and self.verdict in ("holds", "fails"):
             far = f"{self.margin:.1f}" if self.margin < 100 else "over 100"
             alone = "" if self.stands else f"; alone, not among all claims (Holm {self.adjusted:.2g})"
             return f"margin {far} × the interval's reach{alone}"
         return self.reason
+
+    @property
+    def _seeds_that_meet(self) -> str:
+        low, high = self.share_interval
+        bound = f"at least {low:.2f}" if self.met == self.seeds else f"{low:.2f} to {high:.2f}" if self.met else ""
+        bound = bound or f"at most {high:.2f}"
+        return f"{self.met} of {self.seeds} seeds, {bound} of all"
 
     def __repr__(self) -> str:
         measured = "" if math.isnan(self.estimate) else f"{self.estimate:.4g}"
@@ -162,8 +169,9 @@ def over_seeds(
     if sample.all_equal:
         value = sample.mean
         verdict: Verdict = "holds" if region.has(value) else "fails"
+        # No interval: one of no width would say that no other seed can differ.
         return Judgement(
-            verdict, criterion, value, value, value, count, region=region, method="equal", met=met, by_seed=by_seed
+            verdict, criterion, value, seeds=count, region=region, method="equal", met=met, by_seed=by_seed
         )
     confidence = _CONFIDENCE.get()
     low, high = sample.interval(confidence)

@@ -67,16 +67,24 @@ def headlines_table(summary: dict[str, Any]) -> str:
     for claim in summary["claims"]:
         if not claim.get("headline"):
             continue
-        interval = "" if claim["low"] is None else f" [{claim['low']:.3g}, {claim['high']:.3g}]"
-        measured = "" if claim["estimate"] is None else f"{claim['estimate']:.3g}{interval}"
+        measured = "" if claim["estimate"] is None else f"{claim['estimate']:.3g}{_around(claim)}"
         stood = {True: ", confirmed", False: ", not confirmed"}.get(claim.get("confirmed"), "")
         cells = [claim["id"], claim["statement"], f"**{claim['verdict']}**{stood}", measured]
-        cells.append(claim["criterion"] or claim.get("reason", ""))
+        cells.append("; ".join(filter(None, (claim["criterion"] or claim.get("reason", ""), claim.get("note")))))
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     others = [claim for claim in summary["claims"] if not claim.get("headline")]
-    lost = sum(claim.get("confirmed") is False for claim in summary["claims"])
-    fresh = f" {lost} of all did not stand on seeds {summary['confirmed_on']}." if "confirmed_on" in summary else ""
+    lost = [claim["id"] for claim in summary["claims"] if claim.get("confirmed") is False]
+    which = f" ({', '.join(lost)})" if lost else ""
+    again = f" {len(lost)} of all{which} did not stand on seeds {summary.get('confirmed_on')}."
+    fresh = again if "confirmed_on" in summary else ""
     return "\n".join(rows) + f"\n\n{len(others)} more claims: {_counts(others)}.{fresh} {_run(summary)}\n"
+
+
+def _around(claim: dict[str, Any]) -> str:
+    """The interval, or how many seeds met the criterion where all of them gave one number."""
+    if claim.get("method") == "equal":
+        return f" ({claim['decided_by']})"
+    return "" if claim["low"] is None else f" [{claim['low']:.3g}, {claim['high']:.3g}]"
 
 
 def beside_words(first: dict[str, Any], second: dict[str, Any]) -> str:
