@@ -73,7 +73,7 @@ study = lab.Study(
             image_batch=100,
             least_samples=10,
         ),
-        "laptop": lab.Preset(seeds=16, cost="6 min", fewer={"exact": 8, "bernoulli": 4, "jitter": 4}),
+        "laptop": lab.Preset(seeds=16, cost="6 min", fewer={"exact": 8, "bernoulli": 8, "jitter": 4}),
         "paper": lab.Preset(seeds=16, cost="12 min on a GPU", dim=100, subclasses=16, neurons=20_000),
     },
 )

@@ -61,9 +61,9 @@ class TwoKinds:
         """E ln(1 + exp(−margin))."""
         return self.mean(softplus(-self.margin(weights)))
 
-    def positive(self) -> float:
-        """The probability that the sum of all features is not negative."""
-        return float(self.mean((self.margin(torch.ones(2, dtype=torch.float64)) >= 0).double()))
+    def positive(self, weights: Tensor) -> float:
+        """The probability that the margin is not negative."""
+        return float(self.mean((self.margin(weights) >= 0).double()))
 
 
 def minimise(objective: Callable[[Tensor], Tensor], start: Tensor, *, steps: int = 200) -> Tensor:

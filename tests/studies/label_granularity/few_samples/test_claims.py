@@ -24,7 +24,7 @@ def test_granularity_rises_only_if_every_step_does():
     assert judged("C10d", cross([0.5, 0.6, 0.7, 0.8, 0.9])).verdict == "holds"
     found = judged("C10d", cross([0.5, 0.6, 0.8, 0.7, 0.9]))
     assert found.verdict == "fails"
-    assert found.criterion == "accuracy, 12 − 6 classes > 0"
+    assert found.criterion == "accuracy, 12 − 6 classes, digits > 0"
     assert judged("C10d", cross([0.5, 0.6, 0.7, 0.7, 0.9])).verdict == "undecided"
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
+import polars as pl
 import pytest
 
 from assay import lab
+from assay.studies.nuclear_norm.batches.arms import Params
+from assay.studies.nuclear_norm.batches.claims import part
 from assay.studies.nuclear_norm.batches.theory import few_rows_ratio, needed_ratio
 from assay.studies.nuclear_norm.problem import Environments
 
@@ -31,3 +34,23 @@ def test_descent_is_on_the_predicted_side_far_from_the_boundary(tmp_path):
     assert found.agreement == 1
     verdicts = {(cell.at["diagonal_gamma"], cell.at["diagonal_dim"]): cell.verdict for cell in found.cells}
     assert (verdicts[0.15, 40], verdicts[0.45, 160]) == ("holds", "fails")
+
+
+def test_a_limit_that_keeps_an_environmental_feature_does_not_pass():
+    def judged(kept: float) -> lab.Judgement:
+        rows = [
+            ("limited", limit, seed, None, metric, value, trials)
+            for limit in (10, 50)
+            for seed in range(5)
+            for metric, value, trials in (
+                ("accuracy", 1.0, 4000),
+                ("environmental_kept", kept if (limit, seed) == (50, 2) else 0.0, None),
+            )
+        ]
+        columns = ("arm", "limit", "seed", "step", "metric", "value", "trials")
+        m = lab.Measurements(pl.DataFrame(rows, schema=columns, orient="row"), Params())
+        return part.claims["C7e"].judge(m)
+
+    assert judged(0.0).verdict == "holds"
+    assert judged(0.0).low < 1  # no surer than the inputs that were tried
+    assert judged(1.0).verdict != "holds"

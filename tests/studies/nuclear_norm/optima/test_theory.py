@@ -89,10 +89,22 @@ def test_nothing_is_learned_under_a_very_strong_norm():
 
 
 def test_supports_exchange_and_the_loss_without_decay():
-    losses = [theory.support_loss(k, 3 - k, 0.4, 0.05) for k in range(4)]
+    losses = [theory.support_optimum(k, 3 - k, 0.4, 0.05)[0] for k in range(4)]
     assert losses == pytest.approx([0.3805, 0.3390, 0.3077, 0.2825], abs=3e-3)
     assert losses == sorted(losses, reverse=True)
     assert theory.scaled_loss(2, 1000.0) < 1e-3 < theory.scaled_loss(2, 1.0)
+
+
+def test_a_support_is_judged_outside_at_its_own_weights():
+    loss, found = theory.support_optimum(1, 1, 0.4, 0.05)
+    assert found.alpha > found.beta > 0
+    accuracy = theory.support_accuracy(1, 1, 0.4, found)
+    # Margins α·a − β·b are negative for b > (α/β)·a; with equal weights that is so for half of them.
+    wrong = 0.9 * found.beta / found.alpha / 2
+    assert accuracy == pytest.approx(1 - wrong, abs=0.02)
+    assert accuracy > theory.support_accuracy(1, 1, 0.4, theory.Optimum(1.0, 1.0)) + 0.02
+    assert theory.support_accuracy(2, 0, 0.4, theory.support_optimum(2, 0, 0.4, 0.05)[1]) == pytest.approx(1)
+    assert theory.support_optimum(3, 0, 0.4, 0.05)[0] < loss
 
 
 def test_conditions_of_the_theory():

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from assay.lab import Judgement, Measurements, Values, pick
 
+from ..images.claims import on_set
 from .arms import GRAINS, SPLIT_BY, SPLITS, Params, part
 
 
@@ -23,7 +24,7 @@ def _accuracy(m: Measurements[Params], grain: int, readout: str) -> Values:
     source="{table}; six classes at five granularities, then four others",
 )
 def finer_transfers(m: Measurements[Params], *, readout: str) -> Judgement:
-    return (_accuracy(m, 6, readout) - _accuracy(m, 2, readout)).named("accuracy, 6 − 2 classes").above(0)
+    return on_set(m, _accuracy(m, 6, readout) - _accuracy(m, 2, readout), "accuracy, 6 − 2 classes").above(0)
 
 
 @part.claims_over(
@@ -39,7 +40,7 @@ def monotone(m: Measurements[Params], *, readout: str) -> Judgement:
     steps = []
     for coarser, finer in pairwise(GRAINS):
         gain = _accuracy(m, finer, readout) - _accuracy(m, coarser, readout)
-        steps.append(gain.named(f"accuracy, {finer} − {coarser} classes").above(0))
+        steps.append(on_set(m, gain, f"accuracy, {finer} − {coarser} classes").above(0))
     return weakest(steps)
 
 
@@ -57,7 +58,7 @@ def weakest(judged: list[Judgement]) -> Judgement:
     source="Tables 7 and 8: 24 points against 10",
 )
 def probe_spread(m: Measurements[Params]) -> Judgement:
-    return (_spread(m, "probe") - _spread(m, "finetune")).named("spread, probe − finetune").above(0)
+    return on_set(m, _spread(m, "probe") - _spread(m, "finetune"), "spread, probe − finetune").above(0)
 
 
 def _spread(m: Measurements[Params], readout: str) -> Values:
@@ -76,7 +77,7 @@ def _retrained(m: Measurements[Params]) -> Values:
 )
 def twice(m: Measurements[Params]) -> Judgement:
     difference = m.final("error", arm="few-samples", scheme="one pass") - _retrained(m)
-    return difference.named("error, one pass − retraining, few images").above(0)
+    return on_set(m, difference, "error, one pass − retraining, few images").above(0)
 
 
 def best_split(m: Measurements[Params]) -> Values:
@@ -86,7 +87,7 @@ def best_split(m: Measurements[Params]) -> Values:
         for scheme in SPLIT_BY
         for n in SPLITS
     ]
-    return pick(max, gains).named("error, retraining − best split")
+    return on_set(m, pick(max, gains), "error, retraining − best split")
 
 
 @part.claim(

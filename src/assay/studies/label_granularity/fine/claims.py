@@ -23,8 +23,8 @@ def fine(setting: str) -> dict[str, Any]:
 
 @part.claims_over(
     {"C3a": EXACT, "C3j": RANDOM},
-    statement="Trained on subclass labels and read out by the maximum, a network has no superclass errors on easy "
-    "samples at T0 ({law}).",
+    statement="Trained on subclass labels and read out by the maximum, a network gets the superclass of at most 2 % of "
+    "easy samples wrong at T0 ({law}).",
     source=_THEOREMS,
     when=ABOVE,
 )
@@ -34,8 +34,8 @@ def easy_at_t0(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C3b": {**EXACT, "headline": True}, "C3k": RANDOM},
-    statement="Trained on subclass labels and read out by the maximum, a network gets hard samples right early in "
-    "training (at T0; {law}).",
+    statement="Trained on subclass labels and read out by the maximum, a network gets at least 95 % of hard samples "
+    "right early in training (at T0; {law}).",
     source=_THEOREMS,
     when=ABOVE,
 )
@@ -50,8 +50,8 @@ def hard_at_t0(m: Measurements[Params], *, setting: str) -> Judgement:
         "C3l": {**RANDOM, "samples": "easy"},
         "C3m": {**RANDOM, "samples": "hard"},
     },
-    statement="A network trained on subclass labels until T0 also names the subclass of {samples} samples without "
-    "errors ({law}).",
+    statement="A network trained on subclass labels until T0 names the subclass of at least 95 % of {samples} samples "
+    "({law}).",
     source=_THEOREMS,
     when=ABOVE,
 )
@@ -61,8 +61,8 @@ def classes_at_t0(m: Measurements[Params], *, setting: str, samples: str) -> Jud
 
 @part.claims_over(
     {"C3e": EXACT, "C3n": RANDOM},
-    statement="Trained on subclass labels long past T0, a network read out by the maximum still gets the hard samples "
-    "right ({law}).",
+    statement="Trained on subclass labels long past T0, a network read out by the maximum gets at least 95 % of hard "
+    "samples right ({law}).",
     source=_THEOREMS,
     when=ABOVE,
 )
@@ -72,8 +72,8 @@ def hard_at_end(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C3f": EXACT, "C3o": RANDOM},
-    statement="Trained on subclass labels long past T0, a network still names the subclasses of easy samples without "
-    "errors ({law}).",
+    statement="Trained on subclass labels long past T0, a network names the subclass of at least 98 % of easy samples "
+    "({law}).",
     source=_THEOREMS,
     when=ABOVE,
 )
@@ -83,8 +83,8 @@ def easy_classes_at_end(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C3g": EXACT, "C3p": RANDOM},
-    statement="Pretrained on subclass labels and then finetuned on superclass labels, a network gets the hard samples "
-    "right ({law}).",
+    statement="Pretrained on subclass labels and then finetuned on superclass labels, a network gets at least 95 % of "
+    "hard samples right ({law}).",
     source=_THEOREMS,
     when=ABOVE,
 )
@@ -117,8 +117,8 @@ def first_ratio(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C6d": EXACT, "C6k": RANDOM},
-    statement="With subclass labels the coefficient of a common detector's updates never falls below the theory's "
-    "range until T0 ({law}).",
+    statement="With subclass labels the coefficient of a common detector's updates never falls below ¼ until an output "
+    "reaches log 3/2 ({law}).",
     source="Lemma G.2: [¼, ⅔], while no output exceeds log 3/2",
 )
 def envelope_low(m: Measurements[Params], *, setting: str) -> Judgement:
@@ -127,8 +127,8 @@ def envelope_low(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C6e": EXACT, "C6l": RANDOM},
-    statement="With subclass labels the coefficient of a common detector's updates never rises above the theory's "
-    "range until T0 ({law}).",
+    statement="With subclass labels the coefficient of a common detector's updates never rises above ⅔ until an output "
+    "reaches log 3/2 ({law}).",
     source="Lemma G.2: [¼, ⅔], while no output exceeds log 3/2",
 )
 def envelope_high(m: Measurements[Params], *, setting: str) -> Judgement:
@@ -160,15 +160,15 @@ def phase_time(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {
-        "C6h": {**EXACT, "kind": "common"},
-        "C6i": {**EXACT, "kind": "subclass"},
-        "C6o": {**RANDOM, "kind": "common"},
-        "C6p": {**RANDOM, "kind": "subclass"},
+        "C6h": {**EXACT, "kind": "common", "part": "¼"},
+        "C6i": {**EXACT, "kind": "subclass", "part": "(1 − 3/(4k))"},
+        "C6o": {**RANDOM, "kind": "common", "part": "¼"},
+        "C6p": {**RANDOM, "kind": "subclass", "part": "(1 − 3/(4k))"},
     },
-    statement="With subclass labels, {kind} detectors make up at least the part of the outputs at T0 that the theory "
-    "guarantees ({law}).",
+    statement="With subclass labels, n {kind} detectors make at least {part}·n/(⅔S + (1 − 1/(3k))S′) of the output log "
+    "3/2 at T0, where S and S′ neurons fire on common and subclass features ({law}).",
     source="Corollary G.2.1: Ω(1), with the constants that Lemma G.2's ranges give it for the detectors of each "
-    "network",
+    "network, in the mean over its classes and with the largest ⅔S + (1 − 1/(3k))S′ among them",
 )
 def of_order_one(m: Measurements[Params], *, setting: str, kind: str) -> Judgement:
     made = m.final(f"{kind}_output_at_t0", **fine(setting)) / m.final(f"least_{kind}_output", **fine(setting))

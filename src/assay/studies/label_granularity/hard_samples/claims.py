@@ -17,8 +17,8 @@ _RULE = "Lemma E.8 as a rule for single samples"
 
 @part.claim(
     "C2c",
-    "Which hard samples a network trained on superclass labels gets wrong follows, one by one, from its neurons' "
-    "responses to features.",
+    "Which hard samples a network trained on superclass labels gets wrong follows, for at least 95 % of them, from its "
+    "neurons' responses to features.",
     source=f"{_RULE}; the two k of the sweep next to k*, where some are wrong and some are not",
     printed="the distractors' term of the lower bound lacks their strength α†",
     when=AROUND,
@@ -79,8 +79,8 @@ def crosses_where_foretold(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C2i",
-    "Over initialisations, superclass labels lose half of the hard samples at k* = s*(1 − ρ)/(s†(ᾱ† − ρ)) subclasses "
-    "on average.",
+    "Superclass labels lose half of the hard samples at k* = s*(1 − ρ)/(s†(ᾱ† − ρ)) subclasses, on average over "
+    "initialisations and within a factor e^(1/√λ) for λ detectors per feature.",
     source="Derived from Lemma E.8: R_com/R_sub = k against s*/(s†ᾱ†), with the bias that falls by ρ",
     when={**AROUND, "distractors stronger than ρ": lambda p: math.isfinite(p.tied_critical)},
 )
@@ -95,8 +95,8 @@ def crosses_at_critical(m: Measurements[Params]) -> Judgement:
     "C2e",
     "One patch of strong noise in hard samples without distractors misleads a network trained on superclass labels "
     "more than one on subclass labels.",
-    source="Derived from the ζ* terms of Lemma E.8 and Theorem G.3: s*/k < σ_ζ* < s*/√(2 log 2k); 0.05 is what C3 "
-    "calls no error",
+    source="Derived from the ζ* terms of Lemma E.8 and Theorem G.3: s*/k < σ_ζ* < s*/√(2 log 2k); 0.05 is the "
+    "error that C3 allows",
     when={"some σ_ζ* between its two scales": lambda p: p.separating_noise is not None},
 )
 def strong_noise(m: Measurements[Params]) -> Judgement:
@@ -107,7 +107,8 @@ def strong_noise(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N1",
-    "With far fewer subclasses than k*, a network trained on superclass labels gets the hard samples right.",
+    "With at most half as many subclasses as k*, the number at which faint distractors outweigh a subclass feature, a "
+    "network trained on superclass labels gets at least 95 % of hard samples right.",
     source="control; the smallest k of the sweep",
     when={"a sweep that starts below k*/2": lambda p: 2 * p.sweep[0] <= p.sweep_critical},
     headline=True,

@@ -52,7 +52,7 @@ def pruning_is_exact(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C7e",
-    "No neuron ever fires on a feature that its initial weights missed by less than the noise.",
+    "No neuron ever fires on a feature that its initial weights missed by up to four deviations of the noise.",
     source=f"Lemma F.2 by its own threshold, whose gap of log⁻⁵d asks for far less noise; {_RUNS}",
 )
 def silent_near_threshold(m: Measurements[Params]) -> Judgement:

@@ -68,7 +68,8 @@ def impartial(m: Measurements[Params]) -> Judgement:
         "C6a": {**_FINE, "kind": "common", "update": "η·½·s*/(2kP)"},
         "C6b": {**_FINE, "kind": "subclass", "update": "η(1 − 1/(2k))s*/(2kP)"},
     },
-    statement="With {given} labels the first update moves every detector of a {kind} feature by {update}.",
+    statement="With {given} labels on nearly noiseless samples the first update moves detectors of a {kind} feature by "
+    "{update}, in the mean and within 1 %.",
     source="{theorem}",
 )
 def first_update(m: Measurements[Params], *, labels: str, kind: str) -> Judgement:
@@ -94,7 +95,8 @@ def first_noise(m: Measurements[Params], *, kind: str) -> Judgement:
 
 @part.claim(
     "C5f",
-    "All detectors of one feature in one class get the same update, whichever labels are trained on.",
+    "In the first three steps on nearly noiseless samples all detectors of one feature in one class get the same "
+    "update, whichever labels are trained on.",
     source="Theorems D.1 and G.1; both label spaces, 3 steps",
 )
 def same_updates(m: Measurements[Params]) -> Judgement:

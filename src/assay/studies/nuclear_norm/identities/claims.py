@@ -40,10 +40,8 @@ def least(m: Measurements[Params]) -> Judgement:
     printed="‖F‖_F²/‖F‖₂, whose fall with the strength of the penalty may be the fall of the features' scale alone",
 )
 def corrected_rank(m: Measurements[Params]) -> Judgement:
-    printed = m.every("printed_moved", arm="norm-identities")
-    moved = m.every("stable_rank_moved", arm="norm-identities")
-    return (
-        (printed - moved)
-        .named("growth of the printed one − change of the stable rank")
-        .between(3, 3, tolerance=ROUNDING)
-    )
+    # Neither is negative, so that none can make up for the other.
+    printed = m.every("printed_moved", arm="norm-identities").map(lambda growth: abs(growth / 3 - 1))
+    moved = m.every("stable_rank_moved", arm="norm-identities").map(abs)
+    both = (printed + moved).named("|growth of the printed one/3 − 1| + |change of the stable rank|")
+    return both.at_most(0, tolerance=ROUNDING)

@@ -13,7 +13,7 @@ from assay.training import Seeds
 
 from ..params import check_rising
 from ..problem import Environments
-from ..theory import SumLaw, TwoKinds, gaussian_log_accuracy
+from ..theory import gaussian_log_accuracy
 from . import theory
 
 DECAYS = (1e-4, 1e-2, 0.1, 1.0, 10.0)
@@ -125,18 +125,18 @@ def _record_penalised(record: lab.Recorder, problem: Environments, strength: flo
 @part.arm("supports", uses=("gammas", "support_sizes", "support_decay"), dtype="float64", chunk=64)
 def supports(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     """Networks that may use so many features: the least loss by the number of invariant ones among them, and the best
-    one's accuracy outside."""
+    one's accuracy outside at its own weights."""
     for size in params.support_sizes:
         record(at={"size": size}, unbounded_loss=theory.scaled_loss(size, SCALES[-1]))
         for gamma in params.gammas:
-            losses = [theory.support_loss(k, size - k, gamma, params.support_decay) for k in range(size + 1)]
+            found = [theory.support_optimum(k, size - k, gamma, params.support_decay) for k in range(size + 1)]
+            losses = [loss for loss, _ in found]
             best = losses.index(min(losses))
-            outside = TwoKinds(SumLaw.of(best), SumLaw.of(size - best, -gamma))
             record(
                 at={"size": size, "gamma": gamma},
                 saved_by_exchange=min(before - after for before, after in pairwise(losses)),
                 invariant_share=best / size,
-                accuracy=outside.positive(),
+                accuracy=theory.support_accuracy(best, size - best, gamma, found[best][1]),
             )
             for used, loss in enumerate(losses):
                 record(at={"size": size, "gamma": gamma, "invariant_used": used}, loss=loss)

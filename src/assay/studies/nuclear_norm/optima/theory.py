@@ -103,8 +103,8 @@ def slope_at_zero(problem: Environments, strength: float) -> float:
     return float((strength * nuclear_norm(problem, directions) - gain).min())
 
 
-def support_loss(invariant: int, environmental: int, gamma: float, decay: float) -> float:
-    """The least loss with weight decay of a network that uses so many features of each kind."""
+def support_optimum(invariant: int, environmental: int, gamma: float, decay: float) -> tuple[float, Optimum]:
+    """The least loss with weight decay of a network that uses so many features of each kind, and where it has it."""
     kinds = TwoKinds(SumLaw.of(invariant), SumLaw.of(environmental, gamma))
     counts = torch.tensor([invariant, environmental], dtype=torch.float64)
     used = torch.eye(2, dtype=torch.float64)[counts > 0]  # (kinds in use, 2)
@@ -113,7 +113,14 @@ def support_loss(invariant: int, environmental: int, gamma: float, decay: float)
         weights = free @ used
         return kinds.loss(weights) + decay / 2 * (counts * weights.square()).sum()
 
-    return float(objective(minimise(objective, torch.full((len(used),), 0.5, dtype=torch.float64))))
+    best = minimise(objective, torch.full((len(used),), 0.5, dtype=torch.float64))
+    return float(objective(best)), Optimum.of(best @ used)
+
+
+def support_accuracy(invariant: int, environmental: int, gamma: float, found: Optimum) -> float:
+    """How often a network with these weights on so many features of each kind is right outside."""
+    outside = TwoKinds(SumLaw.of(invariant), SumLaw.of(environmental, -gamma))
+    return outside.positive(torch.tensor([found.alpha, found.beta], dtype=torch.float64))
 
 
 def scaled_loss(invariant: int, scale: float) -> float:
