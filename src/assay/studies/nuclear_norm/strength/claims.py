@@ -27,7 +27,8 @@ def _spearman(m: Measurements[Params], metric: str, cue: str, penalty: str = "nu
         ranks = (found[:, None] > found).sum(1) + 0.5 * (found[:, None] == found).sum(1)
         return float(np.corrcoef(ranks, np.arange(len(found)))[0, 1])
 
-    return combine(of, _curve(m, metric, cue, penalty), f"Spearman(λ, {metric.replace('_', ' ')})")
+    found = combine(of, _curve(m, metric, cue, penalty), f"Spearman(λ, {metric.replace('_', ' ')})")
+    return found.as_correlation()
 
 
 RANK = SOURCE + "; the corrected stable rank, and a rank correlation of −0.9 as the specification asks"
