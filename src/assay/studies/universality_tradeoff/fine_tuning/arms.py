@@ -99,11 +99,14 @@ def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dic
 def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
     """Three ways on the same labelled images, for every number of labels."""
     starts = [_pretrained(params, encoder, seed, seeds.device) for seed in seeds]
+    answers = params.tuned_draws * len(params.source(params.image_sources[0], "test"))
     for labels in params.tuned_labels:
         found = [_ways(params, start, seed, labels) for start, seed in zip(starts, seeds, strict=True)]
         for way in WAYS:
             accuracy, apart = zip(*(each[way] for each in found), strict=True)
-            record(at={"way": way, "labels": labels}, accuracy=list(accuracy), separation=list(apart))
+            where: dict[str, str | int] = {"way": way, "labels": labels}
+            record(at=where, trials=answers, accuracy=list(accuracy))
+            record(at=where, separation=list(apart))
 
 
 @part.arm(
@@ -122,11 +125,12 @@ def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: st
     own = [TUNING_SEED + seed for seed in seeds]
     starts = [_pretrained(params, encoder, seed, seeds.device) for seed in own]
     for labels, changes in product(params.tuned_labels[:2], tried):
-        found = []
+        found, answers = [], []
         for seed, start in zip(own, starts, strict=True):
             chosen, held = labelled(train, min(labels, len(train) // 2), seed)
             recipe = params.tuning(**changes)
             network = recipe.train(start, train.images[chosen], train.labels[chosen], train.classes, seed)
             found.append(share_right(network, train.images[held], train.labels[held]))
+            answers.append(len(held))
         words = ", ".join(f"{name} {value:g}" for name, value in changes.items())
-        record(at={"labels": labels, "setting_tried": words}, validation_accuracy=found)
+        record(at={"labels": labels, "setting_tried": words}, trials=answers, validation_accuracy=found)

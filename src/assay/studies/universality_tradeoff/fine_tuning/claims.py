@@ -48,10 +48,10 @@ def less_than_printed(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C8j",
-    "A contrastive regulariser gains more over plain fine-tuning on the encoder of all image sets than on the "
-    "target's own.",
-    source="C8: most visible for diverse pretraining; fewest labels (the printed gains at 1 % fall instead: 14.9, "
-    "13.9, 13.4, 6.3); " + SET,
+    "With the fewest labels a contrastive regulariser gains more accuracy over plain fine-tuning on the encoder of all "
+    "image sets than on the target's own.",
+    source="C8: most visible for diverse pretraining (the printed gains at 1 % fall instead: 14.9, 13.9, 13.4, 6.3); "
+    + SET,
 )
 def more_where_diverse(m: Measurements[Params]) -> Judgement:
     first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
@@ -73,9 +73,9 @@ def tuning_beats_head(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C8l",
-    "A contrastive regulariser separates classes better than plain fine-tuning does, by variance between over within, "
-    "on all sets' encoder.",
-    source="Figure F.8 shows t-SNE pictures; the ratio takes their place; most labels; " + SET,
+    "With the most labels fine-tuning of all sets' encoder with a contrastive regulariser separates classes better "
+    "than plain fine-tuning does, by variance between over within.",
+    source="Figure F.8 shows t-SNE pictures; the ratio takes their place; " + SET,
 )
 def cleaner_clusters(m: Measurements[Params]) -> Judgement:
     where: dict[str, Any] = {"encoder": m.params.mixtures()[-1], "labels": m.params.tuned_labels[-1]}
@@ -85,8 +85,8 @@ def cleaner_clusters(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N11",
-    "On tuning seeds no setting of plain fine-tuning's grid beats the chosen one by 2 points, in the mean over "
-    "encoders and labels.",
+    "On tuning seeds no other setting of plain fine-tuning's grid is more accurate than the chosen one by over 2 "
+    "points, in the mean over encoders and labels.",
     source="control of the baseline's tuning",
     when={"a setting of the grid": lambda p: p.plain_rate in RATES and p.plain_decay in DECAYS},
 )
@@ -96,8 +96,8 @@ def plain_is_tuned(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N12",
-    "On tuning seeds no setting of the regulariser's grid beats the chosen one by 2 points, in the mean over encoders "
-    "and labels.",
+    "On tuning seeds no other setting of the regulariser's grid is more accurate than the chosen one by over 2 points, "
+    "in the mean over encoders and labels.",
     source="control of the method's tuning, which has a grid of the same size",
     when={"a setting of the grid": lambda p: p.regularised_rate in RATES and p.strength in STRENGTHS},
 )
@@ -107,7 +107,8 @@ def ours_is_tuned(m: Measurements[Params]) -> Judgement:
 
 
 def _lead(m: Measurements[Params], way: str, chosen: dict[str, float]) -> Values:
-    """The best mean over the grid minus that of the chosen setting, seed by seed of the tuning."""
+    """The best mean of the other settings of the grid minus that of the chosen one, seed by seed of the tuning; among
+    all settings a chosen one that is the best would be compared with itself."""
     ends = m.params.mixtures()[0], m.params.mixtures()[-1]
     settings = m.rows("validation_accuracy", arm="ft-tuning", way=way)["setting_tried"].unique().sort().to_list()
     means = {
@@ -123,4 +124,5 @@ def _lead(m: Measurements[Params], way: str, chosen: dict[str, float]) -> Values
         for setting in settings
     }
     words = ", ".join(f"{name} {value:g}" for name, value in chosen.items())
-    return (pick(max, means.values()) - means[words]).named(f"best of the grid − {words}")
+    ours = means.pop(words)
+    return (pick(max, means.values()) - ours).named(f"best other setting of the grid − {words}")

@@ -37,20 +37,23 @@ def linear(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     inputs = problem.pairs(seeds, "target inputs", params.cka_samples, task=0)[0] @ basis.mT
     s, r = problem.shared, problem.relevant
 
-    def features(encoder: torch.Tensor) -> torch.Tensor:
-        return inputs @ basis @ encoder.to(inputs).T
+    def features(*tasks: int) -> torch.Tensor:
+        """Of the encoder of these tasks, turned by a rotation of its own: an optimum is one up to an orthonormal Q."""
+        turn = torch.linalg.qr(seeds.normal(f"rotation of {tasks}", problem.features, problem.features))[0]
+        found: torch.Tensor = inputs @ basis @ encoder_of(problem, *tasks).to(inputs).T @ turn
+        return found
 
     def note(row: str, column: str, first: torch.Tensor, second: torch.Tensor, predicted: float) -> None:
-        pairs = zip(features(first), features(second), strict=True)
+        pairs = zip(first, second, strict=True)
         record(at={"row": row, "column": column}, cka=[linear_cka(x, y) for x, y in pairs], predicted=predicted)
 
-    grown = [encoder_of(problem, *range(count)) for count in range(1, LARGEST + 1)]
+    grown = [features(*range(count)) for count in range(1, LARGEST + 1)]
     for i, first in enumerate(grown, 1):
         for j, second in enumerate(grown, 1):
             note(f"{i} tasks", f"{j} tasks", first, second, mixture_cka(s, r, i, j))
-    alone = [encoder_of(problem, t) for t in range(3)]
+    alone = [features(t) for t in range(3)]
     note("target", "another task", alone[0], alone[1], foreign_cka(s, r))
     note("another task", "a third task", alone[1], alone[2], 1.0)
-    pairs = list(zip(features(grown[0])[:, :300], features(grown[-1])[:, :300], strict=True))
+    pairs = list(zip(grown[0][:, :300], grown[-1][:, :300], strict=True))
     differences = [linear_cka(x, y, form="features") - linear_cka(x, y, form="gram") for x, y in pairs]
     record(form_difference=[abs(difference) for difference in differences])

@@ -69,9 +69,10 @@ def text(params: Params, seeds: Seeds, record: lab.Recorder, *, data: str, label
     loaded = loaded_encoder(params.sentence_encoder, seeds.device)
     test = _test(data, params.text_test)
     trains = [labelled_texts(load_texts(data, "train"), labels, seed) for seed in seeds]
-    record(at={"way": "linear head"}, accuracy=[head_accuracy(loaded, train, test, seeds.device) for train in trains])
+    heads = [head_accuracy(loaded, train, test, seeds.device) for train in trains]
+    record(at={"way": "linear head"}, trials=len(test), accuracy=heads)
     for way, strength in (("fine-tuning", 0.0), ("regularised", params.text_strength)):
         recipe = TextTuning(params.text_steps, rate=params.text_rate, strength=strength)
         pairs = zip(trains, seeds, strict=True)
         found = [recipe.accuracy(loaded, train, test, seed, seeds.device) for train, seed in pairs]
-        record(at={"way": way}, accuracy=found)
+        record(at={"way": way}, trials=len(test), accuracy=found)

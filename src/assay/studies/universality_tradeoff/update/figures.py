@@ -10,6 +10,7 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from .arms import Params, part
+from .claims import bound_factor
 
 
 @part.figure(
@@ -42,7 +43,7 @@ def linear_update(m: Measurements[Params]) -> Any:
 @part.table(
     "linear-update",
     caption="Contrastive update of a linear encoder: weights √β measured and predicted, the largest change of another "
-    "task's weight, the factor 2 + α/β + β/α of the bound, and the risk with s labels.",
+    "task's weight, the factor 2 + α/β + β/α of the bound at the measured weights, and the risk with s labels.",
     shows=("C8a", "C8b", "C8c", "C8d"),
 )
 def update_table(m: Measurements[Params]) -> pl.DataFrame:
@@ -55,7 +56,7 @@ def update_table(m: Measurements[Params]) -> pl.DataFrame:
                 "√β": charts.plus_minus(m.final("root_weight", **where)),
                 "predicted √β": round(m.exact("predicted", **where).value, 3),
                 "others' change": f"{m.final('other_change', **where).array.max():.1e}",
-                "factor of the bound": round(m.exact("bound", **where).value, 3),
+                "factor of the bound": charts.plus_minus(bound_factor(m, reach)),
                 "risk": charts.plus_minus(m.final("risk", **where)),
             }
         )
