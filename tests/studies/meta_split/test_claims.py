@@ -92,6 +92,41 @@ def test_rates_that_are_exactly_as_far_apart_as_asked_tell_no_winner():
     assert tells_the_winner(study.resolve("laptop", {}, "steps-3").rates("train-train"))
 
 
+@pytest.mark.parametrize(("with_a_split", "verdict"), [(0.6, "holds"), (0.4, "fails")])
+def test_the_network_reverses_an_order_that_the_linear_model_has(with_a_split, verdict):
+    """The network alone has the lower loss with a split in both cases."""
+    rows = [
+        {"arm": "linear", "split": split, "seed": seed, "metric": "linear_error", "value": error + 0.01 * seed * factor}
+        for split, error, factor in (("train-train", 0.5, 1), ("train-validation", with_a_split, 2))
+        for seed in range(3)
+    ]
+    rows += fomaml("base", "train-train", "test_loss", [0.69, 0.7, 0.69])
+    rows += fomaml("base", "train-validation", "test_loss", [0.03, 0.04, 0.03])
+    assert judged("C9c", rows).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "split"),
+    [("C4n", "feature_inner_excess", "train-train"), ("C4o", "validation_excess", "train-validation")],
+)
+def test_bounds_of_the_inner_loop_are_judged_where_there_is_one(claim, metric, split):
+    """Without inner steps movement and bound are both 0, which would be the worst case whatever the others are."""
+    rows = fomaml("base", split, metric, [-2.0, -1.0, -3.0]) + fomaml("steps-1", split, metric, [-2.0] * 3)
+    for setting in ("pooled", "two-tasks-pooled"):
+        rows += fomaml(setting, split, metric, [0.0] * 3)
+    found = judged(claim, rows)
+    assert (found.verdict, found.estimate) == ("holds", -1.0)
+
+
+@pytest.mark.parametrize(("median", "verdict"), [(1.2, "holds"), (1.3, "fails")])
+def test_five_steps_on_validation_noise_are_measured_by_one_on_the_feature(median, verdict):
+    label = {"arm": "early-growth", "energy": 8.0, "inner": 5, "split": "train-validation", "metric": "noise_gain"}
+    rows = [{**label, "seed": seed, "value": median + 0.001 * seed} for seed in range(3)]
+    found = judged("C4d", rows)
+    assert found.verdict == verdict
+    assert "[0.8, 1.25]" in found.criterion
+
+
 @pytest.mark.parametrize(("last", "verdict"), [([0.03, 0.031, 0.03], "holds"), ([0.05, 0.051, 0.05], "fails")])
 def test_more_tasks_are_compared_in_their_order(last, verdict):
     losses = {

@@ -104,8 +104,8 @@ def better_at_the_task(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "X9g",
-    "Trained on the task from the hand-set weights, the looped transformer ends farther from θ*, which the task does "
-    "not need.",
+    "Trained on the task from the hand-set weights, the looped transformer ends farther from θ* than the hand-set "
+    "weights with steps of 1/L.",
     source=EXTENSION,
 )
 def worse_at_theta(m: Measurements[Params]) -> Judgement:
@@ -114,7 +114,8 @@ def worse_at_theta(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "X9h",
-    "Trained from the hand-set weights to output θ* itself, the looped transformer ends closer to θ*.",
+    "Trained from the hand-set weights to output θ* itself, the looped transformer ends closer to θ* than the hand-set "
+    "weights with steps of 1/L.",
     source=EXTENSION,
 )
 def better_at_theta(m: Measurements[Params]) -> Judgement:

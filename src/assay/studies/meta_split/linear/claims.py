@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements, Values
+from assay.lab import Judgement, Measurements, Values, combine
 
 from ..learners import TT, TV
 from ..theorems.claims import ours
@@ -15,8 +15,8 @@ def _error(m: Measurements[Params], split: str) -> Values:
 
 @part.claim(
     "C9b",
-    "A linear centroid model, meta-trained on the same data, has no larger squared error on new tasks without a split "
-    "than with one.",
+    "A linear centroid model, meta-trained on tasks with one shared feature and noise, has no larger squared error on "
+    "new tasks without a split than with one.",
     source="Comparison with the linear theory: ridge regression inside, least squares outside",
 )
 def linear_order(m: Measurements[Params]) -> Judgement:
@@ -25,12 +25,13 @@ def linear_order(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C9c",
-    "On data that a linear model fits exactly the two-layer network reverses the linear order: its test loss is lower "
-    "with a split.",
+    "On the same planted tasks a linear centroid model has the lower squared error without a split, and FOMAML's "
+    "two-layer network the lower test loss with one.",
     source="Theorems 4.4 and 4.5, against C9b",
 )
 def network_order(m: Measurements[Params]) -> Judgement:
-    return (ours(m, "test_loss", TT) - ours(m, "test_loss", TV)).named("loss without − with a split").above(0)
+    linear, network = _error(m, TV) - _error(m, TT), ours(m, "test_loss", TT) - ours(m, "test_loss", TV)
+    return combine(min, [linear, network], "smaller lead: linear without a split, network with one").above(0)
 
 
 @part.claim(

@@ -84,11 +84,13 @@ def miniimagenet(m: Measurements[Params]) -> pl.DataFrame:
 )
 def tuning(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
-    for method in ("reptile", "fomaml"):
-        for candidate in getattr(m.params, f"{method}_candidates"):
+    p = m.params
+    for method, tuned, candidates in (
+        ("reptile", p.reptile, p.reptile_candidates),
+        ("fomaml", p.fomaml, p.fomaml_candidates),
+    ):
+        for candidate in candidates:
             values = m.final("tuning_accuracy", arm=f"{method}-tuning", candidate=candidate)
-            chosen = candidate == getattr(m.params, method)
-            rows.append(
-                {"method": method, "candidate": candidate, "accuracy": charts.plus_minus(values), "chosen": chosen}
-            )
+            found = {"accuracy": charts.plus_minus(values), "chosen": candidate == tuned}
+            rows.append({"method": method, "candidate": candidate, **found})
     return pl.DataFrame(rows)
