@@ -89,6 +89,20 @@ def test_the_mixtures_closed_form_against_samples():
         assert bool(((sampled - exact).abs() < 5 * error).all())
 
 
+def test_the_thresholds_sign_is_lost_where_the_label_mean_is_zero():
+    weights = SEEDS.normal("weights", 64, 16)
+    level = torch.full(weights.shape[:2], 3.0, dtype=torch.float64)
+    apart = {}
+    for name, mixture in {
+        "even": GaussianMixture.multi_xor(16, (0.25,) * 4, (1.0, -1.0, 1.0, -1.0), 4.0),
+        "tilted": GaussianMixture.orthogonal(16, 8, 4.0),
+    }.items():
+        one, other = (mixture_gradient(mixture, weights, sign * level) for sign in (1, -1))
+        apart[name] = float((one - other).norm(dim=-1).max() / one.norm(dim=-1).max())
+    assert apart["even"] < 1e-12
+    assert apart["tilted"] > 0.1
+
+
 def test_an_always_active_neuron_sees_the_label_mean():
     problem = GaussianMixture.orthogonal(5, 2, 4.0)
     weights = SEEDS.normal("weights", 3, 5)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 
 from assay._extras import extra
+from assay.evaluation.needles import NeedlePrompt
 from assay.evaluation.prose import manual_text
-from assay.methods.gemfilter import choose_filter_layer
+from assay.methods.gemfilter import LayerChoice, choose_filter_layer
+from assay.methods.gemfilter.calibration import calibration
+from assay.methods.gemfilter.layers import filters_of, kept_by
 from assay.networks.pretrained import Loaded, load_model
 from assay.training.seeds import stream
 
@@ -51,20 +56,21 @@ def tiny_model(device: str) -> Loaded:
 def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int) -> list[Row]:
     """The first layer that tuning prompts find reliable, as the source takes it, judged on other tuning prompts. Needle
     and text are those of the evaluation, and the same on every machine."""
+    drawn: dict[str, Any] = {"texts": {"manual": manual_text()}, "needles": ("ingredient",), "seed": TUNING_SEED + seed}
     choice = choose_filter_layer(
         loaded.model,
         loaded.tokenizer,
         keep=length // 8,
         length=length,
         prompts=prompts,
-        texts={"manual": manual_text()},
-        needles=("ingredient",),
         rules=("logits", "window"),
         place="first",
-        seed=TUNING_SEED + seed,
         remember=False,
         warn=False,
+        **drawn,
     )
+    held_out = calibration(loaded.tokenizer, length, prompts, **drawn).judging
+    tokens, kept = tokens_kept(loaded.model, held_out, choice)
     rows: list[Row] = [
         Row({"rule": rule, "layer": layer}, {"tuning_recall": value})
         for rule, values in choice.recall.items()
@@ -72,7 +78,17 @@ def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int) -> list[Ro
     ]
     return [
         *rows,
-        Row({}, {"chosen_layer": float(choice.layer), "held_out_recall": choice.held_out_recall}),
+        Row({}, {"chosen_layer": float(choice.layer)}),
+        Row({}, {"held_out_recall": kept / tokens}, trials=tokens),
         Row({}, {"chose_window": float(choice.rule == "window")}, trials=1),
         Row({}, {"held_out_coverage": choice.held_out_coverage}, trials=choice.prompts),
     ]
+
+
+def tokens_kept(model: Any, prompts: Sequence[NeedlePrompt], choice: LayerChoice) -> tuple[int, int]:
+    """The needles' tokens in some prompts, and how many of them the chosen layer and rule keep. The choice has the mean
+    of the prompts' shares, which is no share of a number of tokens where needles differ in length."""
+    chosen = filters_of(None, choice.keep, [choice.rule])
+    shares = [float(kept_by(model, one, chosen, [choice.layer])[0]) for one in prompts]
+    lengths = [len(one.needle_at) for one in prompts]
+    return sum(lengths), sum(round(share * length) for share, length in zip(shares, lengths, strict=True))

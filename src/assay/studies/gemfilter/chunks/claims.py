@@ -173,8 +173,8 @@ def several_are_kept(m: Measurements[Params], *, task: str) -> Judgement:
         "X9g": {"task": "number", "words": "about a number of mentions"},
         "X9h": {"task": "order", "words": "about the order of two mentions"},
     },
-    statement="Questions {words} are answered from chunks as often as with full attention, within ten points in a "
-    "hundred.",
+    statement="A real model answers questions {words} at most ten points in a hundred less often from chunks than with "
+    "full attention.",
     source=OURS,
 )
 def far_evidence_is_answered(m: Measurements[Params], *, task: str) -> Judgement:

@@ -9,8 +9,8 @@ from .arms import Params, part
 
 @part.claim(
     "C3a",
-    "The matrix operations that torch counts while small random models read a prompt are those of the cost model, for "
-    "GemFilter and for full attention.",
+    "The matrix operations that torch counts while small random models read a prompt are the cost model's plus the "
+    "masked half of attention, for GemFilter and for full attention.",
     source="Theorem 9.3",
 )
 def operations_counted(m: Measurements[Params]) -> Judgement:
@@ -39,8 +39,8 @@ def layers_are_counted(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C3g",
-    "Decoding t tokens reaches position k + t with GemFilter's k kept tokens, and n + t with caches compressed after a "
-    "prompt of n.",
+    "While t tokens are decoded the largest position fed (from 0) is k + t − 2 with GemFilter's k kept tokens, and n + "
+    "t − 2 with a compressed cache of a prompt of n.",
     source="Appendix G.2",
 )
 def positions_are_counted(m: Measurements[Params]) -> Judgement:

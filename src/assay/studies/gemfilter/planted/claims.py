@@ -42,8 +42,8 @@ def value_is_found(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C2a",
-    "On planted facts of two hops, at every length, a hand-set model answers as many prompts from GemFilter's eighth "
-    "of the tokens as from all.",
+    "On planted facts of two hops, at every length, a hand-set model answers at least as many prompts from GemFilter's "
+    "eighth of the tokens as from all.",
     source="Figure 9.4",
 )
 def keeps_accuracy(m: Measurements[Params]) -> Judgement:
@@ -105,7 +105,8 @@ def last_beats_middle(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C6a",
-    "On planted facts of two hops a hand-set model answers as many prompts with GemFilter in one run as in two.",
+    "On planted facts of two hops a hand-set model answers as many prompts with GemFilter in one run as in two, within "
+    "three points in a hundred.",
     source="Figure G.4",
 )
 def one_run_is_alike(m: Measurements[Params]) -> Judgement:
@@ -135,8 +136,8 @@ def whole_and_cut(m: Measurements[Params], task: str) -> tuple[Every, Every]:
         "X1a": {"task": "one-hop", "words": "facts of one hop", "headline": True},
         "X1b": {"task": "two-hop, side by side", "words": "facts of two hops that stand side by side"},
     },
-    statement="On planted {words} a hand-set model answers as many prompts when its filter layer reads them in chunks "
-    "as whole.",
+    statement="On planted {words} a hand-set model answers at least as many prompts when its filter layer reads them "
+    "in chunks as whole.",
     source="beyond the source",
 )
 def chunks_find(m: Measurements[Params], *, task: str) -> Judgement:

@@ -23,8 +23,8 @@ def gap(m: Measurements[Params], metric: str, wording: str, rival: str) -> Value
 
 @part.claims_over(
     {"X10a": {"rival": "bm25", "words": _RIVALS["bm25"]}, "X10b": {"rival": "encoder", "words": _RIVALS["encoder"]}},
-    statement="Where a question has the fact's own words, chunks keep as much of the fact as {words}, within five "
-    "points in a hundred.",
+    statement="Where a question has the fact's own words, chunks keep at most five points in a hundred less of the "
+    "fact than {words}.",
     source=OURS,
 )
 def as_good_in_its_words(m: Measurements[Params], *, rival: str) -> Judgement:

@@ -52,7 +52,10 @@ def mixture_gradients(params: Params, seeds: Seeds, record: lab.Recorder, *, kin
     problem = mixture_of(kind, params.mixture_dim)
     weights = seeds.normal("initial weights", 4096, problem.dim)
     level = SIGNS[threshold_sign] * params.threshold * math.sqrt(problem.dim)
-    found = mixture_gradient(problem, weights, weights.new_full(weights.shape[:2], level))
+    found, other = (
+        mixture_gradient(problem, weights, weights.new_full(weights.shape[:2], each)) for each in (level, -level)
+    )
+    record(signs_apart=(found - other).norm(dim=-1).amax(1) / found.norm(dim=-1).amax(1))
     near = cosines(found, problem.features).abs().amax(-1)
     record(trials=4096, nice=(near > 1 - params.cone).double().mean(1))
     record(median_cosine=near.median(1).values)

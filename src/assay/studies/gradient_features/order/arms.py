@@ -50,6 +50,7 @@ def order(params: Params, seeds: Seeds, record: lab.Recorder, *, weights: str) -
     net = stepped(start, exact, knot=root / 2)
     test = problem.sample(seeds, "test", 4000)
     axis = test.components // 2
+    tested = [(axis == j).sum(1) for j in range(4)]
     small, large = (oracle(problem, test.inputs, LABELS[:axes]) for axes in (2, 4))
 
     def batch(step: int) -> Sample:
@@ -58,26 +59,22 @@ def order(params: Params, seeds: Seeds, record: lab.Recorder, *, weights: str) -
     moments = sorted({*range(1, 21), *(round(1.15**i) for i in range(100)), params.order_steps})
     moments = [step for step in moments if 1 <= step <= params.order_steps]
     last_wrong = torch.zeros(len(seeds), 4)
-    ahead, steps, leads = torch.zeros(len(seeds), dtype=torch.bool), [], []
+    steps, leads = [], []
     clipped: list[Tensor] = []  # beyond the margin 1 the hinge loss sees no difference
-    fell_back = torch.zeros(len(seeds))
     for step, now in train_both(net, batch, params.order_rate, params.order_steps):
         if step not in moments:
             continue
         outputs = now(test.inputs, RELU)
         missed = (outputs * test.labels <= 0).to(seeds.dtype)
-        shares = torch.stack([(missed * (axis == j)).sum(1) / (axis == j).sum(1) for j in range(4)], 1)
+        shares = torch.stack([(missed * (axis == j)).sum(1) / tested[j] for j in range(4)], 1)
         last_wrong = torch.where(shares.cpu() > 0.05, float(step), last_wrong)
-        lead = correlation(outputs, large) - correlation(outputs, small)
-        fell_back += (ahead & (lead <= 0).cpu()).float()
-        ahead = ahead | (lead > 0).cpu()
         steps.append(step)
-        leads.append(lead)
+        leads.append(correlation(outputs, large) - correlation(outputs, small))
         short, small_short, large_short = (each.clamp(-1, 1) for each in (outputs, small, large))
         clipped.append(correlation(short, large_short) - correlation(short, small_short))
         for j in range(4):
-            record(step=step, at={"axis": j + 1}, axis_error=shares[:, j])
+            record(step=step, at={"axis": j + 1}, trials=tested[j].tolist(), axis_error=shares[:, j])
     record.curve(steps, larger_oracle_lead=torch.stack(leads), clipped_lead=torch.stack(clipped))
     logs = (last_wrong + 1).log()
-    record(heavy_time=logs[:, :2].mean(1), light_time=logs[:, 2:].mean(1), fell_back=fell_back)
+    record(heavy_time=logs[:, :2].mean(1), light_time=logs[:, 2:].mean(1))
     record(heavy_first=last_wrong[:, :2].amax(1) < last_wrong[:, 2:].amin(1))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -20,3 +23,9 @@ def correlation(left: Tensor, right: Tensor) -> Tensor:
     a, b = (part - part.mean(1, keepdim=True) for part in (left, right))
     found: Tensor = (a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1)).clamp(min=1e-12)
     return found
+
+
+def times_fallen_back(leads: Sequence[float]) -> float:
+    """How often a lead over time is 0 or less after it was once above; no number (NaN) where it never was."""
+    first = next((at for at, lead in enumerate(leads) if lead > 0), None)
+    return math.nan if first is None else float(sum(lead <= 0 for lead in leads[first:]))

@@ -77,7 +77,7 @@ def parity_gradients(params: Params, seeds: Seeds, record: lab.Recorder, *, thre
     record(error=(counted - exact).abs().amax((1, 2)) / exact.abs().amax((1, 2)))
     own = torch.zeros_like(weights)
     own[..., :4] = weights[..., :4]
-    found = cosines(exact.flatten(0, 1), own.flatten(0, 1)).diagonal().abs()
+    found = cosines(counted.flatten(0, 1), own.flatten(0, 1)).diagonal().abs()
     record(cosine_off=(found - theory.limit_cosine(problem)).abs().reshape(len(seeds), -1).amax(1))
 
 

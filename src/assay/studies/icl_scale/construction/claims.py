@@ -32,7 +32,8 @@ def large_solves_all(m: Measurements[Parity]) -> Judgement:
 
 @part.claim(
     "C4b",
-    "The smaller parity network solves every important task with margin 1 on long prompts.",
+    "The explicit attention network for the important signs alone, with two heads per bit of their number and two "
+    "more, solves every 2-sparse parity task of theirs with margin 1 on long prompts.",
     source="Theorem 5.5.1, the network g₁",
 )
 def small_solves_important(m: Measurements[Parity]) -> Judgement:
@@ -42,7 +43,8 @@ def small_solves_important(m: Measurements[Parity]) -> Judgement:
 
 @part.claim(
     "C4c",
-    "The smaller parity network answers exactly 0 on every rare task whose indices agree in the bits that it uses.",
+    "The explicit parity network for the important signs alone answers exactly 0 on every rare task whose indices "
+    "agree in the bits that it uses.",
     source="Derived: its output is y times the number of those bits that differ",
 )
 def small_is_blind(m: Measurements[Parity]) -> Judgement:
@@ -89,8 +91,8 @@ def smaller_norm(m: Measurements[Parity]) -> Judgement:
 
 @part.claim(
     "C4f",
-    "In 2 dimensions heads that are not diagonal give the outputs of the source's parity network with half of its "
-    "squared norm.",
+    "In 2 dimensions heads that are not diagonal reach margin 1 with half of the squared norm of the source's parity "
+    "network.",
     source=OPTIMAL + "; each diagonal shared by both rows",
     printed="optimal heads are diagonal in the basis of the features",
 )
@@ -101,8 +103,8 @@ def not_diagonal(m: Measurements[Parity]) -> Judgement:
 
 @part.claim(
     "C4g",
-    "A larger positive head (scale ν + 1 in place of ν) halves the small parity network's loss on rare tasks at no "
-    "loss on important ones.",
+    "A larger positive head (scale ν + 1 in place of ν) at least halves the loss of the explicit parity network for "
+    "the important signs alone on rare tasks, at no loss on important ones.",
     source=OPTIMAL + "; positive patterns of tasks with equal bits then have margin 1",
     printed="the small network has the scale ν₁/(4γ) on its positive heads",
 )
