@@ -163,8 +163,8 @@ def train_transformer(params: Params, seeds: Seeds, record: lab.Recorder) -> Non
         known = problem.mirrored(train, unseen)
         for name, pairs in (("mirrored", known), ("unmirrored", ~known)):
             # A seed without such pairs has no accuracy on them (NaN), of one trial.
-            counts = pairs.sum(1).clamp(min=1).tolist()
-            record(trials=counts, **{f"{name}_accuracy": share_correct(rights, pairs)})
+            accuracy: dict[str, Any] = {f"{name}_accuracy": share_correct(rights, pairs)}
+            record(trials=pairs.sum(1).clamp(min=1).tolist(), **accuracy)
         record(trials=known.shape[1], mirrored_share=known.double().mean(1))
     shares: dict[str, Any] = attention_shares(model, problem, start, weights, seeds)
     record(**shares)
