@@ -97,6 +97,8 @@ def domain(claim_id: str, preset: str, **overrides: str) -> list[str]:
     [
         ("C5a", "laptop", {}, []),
         ("C5a", "paper", {}, ["1-layer transformers"]),
+        ("C6d", "laptop", {}, []),
+        ("C6d", "laptop", {"decay": "0.1"}, ["weight decay 0.001"]),
         ("C5g", "paper", {}, []),
         ("C5g", "laptop", {}, ["160 heads"]),
         ("C7a", "laptop", {}, []),

@@ -30,9 +30,35 @@ def row(arm, metric, value, seed, step=None, **labels):
 
 
 @pytest.mark.parametrize("id", ["C4d", "C4e", "C4g"])
-def test_a_middle_frequency_is_not_compared_with_itself(id):
+def test_two_frequencies_that_are_compared_must_be_in_the_run(id):
     assert not applies(id, rare=(0.2, 1.0))
+    assert not applies(id, rare=(0.2, 0.5, 0.8))
     assert applies(id, rare=(0.2, 0.5, 1.0))
+
+
+def test_without_shared_features_rare_ones_must_not_grow_either():
+    def rows(rare):
+        where = {"views": "unpaired", "decay": 0.3, "epsilon": 0.3}
+        growth = {"frequent": 0.985, "rare": rare, "noise": 1.1}
+        return [row("stage-one", "growth", g, seed, part=name, **where) for name, g in growth.items() for seed in SEEDS]
+
+    assert judged("N1", rows(0.985)).verdict == "holds"
+    assert judged("N1", rows(1.01)).verdict == "fails"
+
+
+def test_a_probe_that_errs_little_can_still_refute_the_printed_gain():
+    """Where plain training is right in 96 %, no pruning can add 7 points, but it can remove half of the errors."""
+
+    def rows(gain):
+        found = {"none": 0.96, "logit-masked": 0.96 + gain}
+        return [
+            row("images", "accuracy", value + 1e-4 * seed, seed, imbalance=100.0, pruning=kind)
+            for kind, value in found.items()
+            for seed in SEEDS
+        ]
+
+    assert judged("C8h", rows(0.005)).verdict == "holds"
+    assert judged("C8h", rows(0.02)).verdict == "fails"
 
 
 def test_claims_that_fix_a_frequency_or_a_decay_need_it_in_the_run():
@@ -48,30 +74,14 @@ def test_claims_on_images_need_their_imbalances():
     assert applies("C8a", image_ratios=(100.0,), image_largest=None)
     assert not applies("C8c", image_ratios=(100.0,), image_largest=None)
     assert not any(applies(id, image_ratios=(10.0,)) for id in ("C8a", "C8b", "C8c", "C8d", "C8h"))
+    assert applies("C8h", image_ratios=(100.0,), image_largest=None)
+    assert not applies("C8h", image_ratios=(100.0,), image_largest=None, image_alpha=0.3)
 
 
 def test_a_claim_on_images_names_the_set_it_was_measured_on():
     rows = [row("images", "accuracy", 0.6, 0, imbalance=100.0, pruning=kind) for kind in ("none", "logit-masked")]
     for name in ("digits", "fashion_mnist"):
         assert f"accuracy on {name}" in judged("C8a", rows, images=name).criterion
-
-
-def course(shares, ratios):
-    """One pruned training per seed: the rare feature's share of the mask and the ratio of coefficients, by step."""
-    where = {"decay": 0.01, "epsilon": 0.1, "gradient": "logit-masked"}
-    return [
-        row("pruning", metric, value, seed, 20 * k, **where)
-        for metric, values in (("pruned_rare_share", shares), ("ratio", ratios))
-        for seed in SEEDS
-        for k, value in enumerate(values)
-    ]
-
-
-def test_a_mask_must_stay_on_the_rare_neurons_until_they_are_level():
-    assert judged("C5j", course([1, 1, 0.3], [0.5, 0.8, 0.95])).verdict == "holds"
-    # At the first step the mask is right by construction, so only later ones count.
-    assert judged("C5j", course([1, 0.6, 0.3], [0.5, 0.8, 0.95])).verdict == "fails"
-    assert judged("C5j", course([1, 1, 1], [0.5, math.nan, 0.95])).verdict == "fails"
 
 
 def climbs(ends):
@@ -105,7 +115,7 @@ def test_a_feature_below_the_threshold_must_shrink(growth, verdict):
 
 
 @pytest.mark.parametrize(
-    ("gain", "above", "below"), [(0.02, "holds", "holds"), (-0.02, "fails", "holds"), (0.08, "holds", "fails")]
+    ("gain", "above", "below"), [(0.02, "holds", "holds"), (-0.02, "fails", "holds"), (0.15, "holds", "fails")]
 )
 def test_image_claims_read_the_gain_at_the_larger_imbalance(gain, above, below):
     found = {

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from assay.lab import Judgement, Measurements, NotMeasured, Values
+from assay.lab import Judgement, Measurements, NotMeasured, Values, combine
 
 from .network.arms import MEMORISED
 from .study import Params, study
@@ -25,6 +27,8 @@ THEORY: Domain = {
 INTERVAL: Domain = {"interval labels": lambda p: p.labels == "interval"}
 STRUCTURED = {"inputs": "structured"}
 CHANCE = 0.55  # what counts as chance on balanced classes in all of the study
+FITTED = 0.99  # of a training set, from which on it counts as fitted
+FIRST_STEPS = 2  # updates of the network before stage three, from which on its steps are counted
 
 
 def also_in(m: Measurements[Any], setting: str, domain: Domain) -> None:
@@ -36,8 +40,9 @@ def also_in(m: Measurements[Any], setting: str, domain: Domain) -> None:
 
 def balanced(m: Measurements[Any], **where: Any) -> Values:
     """Balanced accuracy at the last step, as unsure as the two classes' counted recalls."""
-    recalls = (m.final(f"{sign}_recall", **where) for sign in ("positive", "negative"))
-    return (0.5 * (next(recalls) + next(recalls))).named("balanced accuracy")
+    positive, negative = (m.final(f"{sign}_recall", **where) for sign in ("positive", "negative"))
+    # The mean of two shares is one, and its interval stays within [0, 1].
+    return replace(0.5 * (positive + negative), what="balanced accuracy", scale="share")
 
 
 def _without(setting: str) -> Domain:
@@ -46,15 +51,19 @@ def _without(setting: str) -> Domain:
 
 @study.claim(
     "C6a",
-    "On parity of inputs without structure, a network that fits its training set stays at chance on new inputs.",
-    source="Theorem on statistical queries, Table 1; C6d shows the fit",
+    "On parity of inputs without structure, a network that fits 99 % of its training set stays at chance on new "
+    "inputs: at most 55 % test accuracy at every step.",
+    source="Theorem on statistical queries, Table 1; a network that does not fit its training set counts against it",
     when=_without(MEMORISED),
     setting=MEMORISED,
     paper="52.0 %",
     headline=True,
 )
 def unstructured_network(m: Measurements[Params]) -> Judgement:
-    return m.best("test_accuracy", arm="unstructured", setting=MEMORISED).named("best test accuracy").at_most(CHANCE)
+    where = {"arm": "unstructured", "setting": MEMORISED}
+    found = [m.best("test_accuracy", **where), m.final("train_accuracy", **where)]
+    best = combine(lambda v: v[0] if v[1] >= FITTED else math.nan, found, "best test accuracy of a fitted network")
+    return best.at_most(CHANCE)
 
 
 @study.claims_over(
@@ -80,7 +89,7 @@ def unstructured_fixed(m: Measurements[Params], *, arm: str) -> Judgement:
     paper="100.0 %",
 )
 def unstructured_fit(m: Measurements[Params]) -> Judgement:
-    return m.final("train_accuracy", arm="unstructured", setting=MEMORISED).at_least(0.99)
+    return m.final("train_accuracy", arm="unstructured", setting=MEMORISED).at_least(FITTED)
 
 
 @study.claims_over(
@@ -102,14 +111,14 @@ def unstructured_fit(m: Measurements[Params]) -> Judgement:
         "C6g": {
             "setting": "fewer-samples",
             "when": _without("fewer-samples"),
-            "words": "with fewer samples",
+            "words": "with half as many samples as in the main setting",
             "table": 5,
             "paper": "50.2 %",
         },
         "C6h": {
             "setting": "few-samples",
             "when": _without("few-samples"),
-            "words": "with few samples",
+            "words": "with few samples and fewer neurons",
             "table": 5,
             "paper": "52.2 %",
         },
@@ -171,7 +180,8 @@ def interval_network(m: Measurements[Params]) -> Judgement:
 
 @study.claim(
     "C7b",
-    "On easier labels (a count of patterns in an interval) the linearised network (NTK) reaches 97 % accuracy too.",
+    "On labels that say whether a count of patterns lies in an interval, the linearised network (NTK) reaches 97 % "
+    "test accuracy.",
     source="Table 2",
     when=INTERVAL,
     setting="interval",
@@ -196,14 +206,15 @@ def interval_two_step(m: Measurements[Params]) -> Judgement:
 
 @study.claim(
     "C7d",
-    "On interval labels the network reaches 95 % test accuracy in fewer steps than the linearised network (NTK).",
+    "On interval labels the network reaches 95 % test accuracy in fewer steps, its first two counted, than the "
+    "linearised network (NTK).",
     source="Figure 7",
     when=INTERVAL,
     setting="interval",
 )
 def interval_faster(m: Measurements[Params]) -> Judgement:
     steps = [m.steps_to("test_accuracy", 0.95, arm=arm, setting="interval", **STRUCTURED) for arm in ("network", "ntk")]
-    return (steps[0] - steps[1]).named("steps to 95 %, network − NTK").below(0)
+    return (steps[0] + FIRST_STEPS - steps[1]).named("steps to 95 %, network − NTK").below(0)
 
 
 @study.claim(
@@ -230,9 +241,7 @@ def interval_random_features(m: Measurements[Params]) -> Judgement:
 )
 def interval_unstructured(m: Measurements[Params]) -> Judgement:
     where = {"arm": "network", "setting": "interval"}
-    with_structure, without = (
-        m.final("balanced_accuracy", inputs=inputs, **where) for inputs in ("structured", "uniform")
-    )
+    with_structure, without = (balanced(m, inputs=inputs, **where) for inputs in ("structured", "uniform"))
     return (with_structure - without).named("balanced accuracy lost").at_most(0.03)
 
 

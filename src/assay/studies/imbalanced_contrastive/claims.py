@@ -1,5 +1,5 @@
-"""What claims of several parts ask in the same way: the tolerance of identities, the size of the source's model, the
-exponent of a power law."""
+"""What claims of several parts ask in the same way: the tolerance of identities and of orders, the size of the source's
+model, the exponent of a power law."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 EXACT = 1e-10
+AN_ORDER: dict[str, Any] = {"within": 0.25, "because": "a quarter of the way to the next whole orders"}
 SOURCE_MODEL = {"five frequent and four rare features": lambda p: (p.majority, p.minority) == (5, 4)}
 
 

@@ -48,6 +48,26 @@ def test_c6k_needs_equal_counts():
         )
 
 
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [({"sum-of-2.decay": "0.1"}, "weight decay 0.001"), ({"sum-of-3.modulus": "13"}, "smaller p")],
+)
+def test_c6l_is_about_the_listed_decay_and_a_smaller_p(overrides, words):
+    frame = pl.DataFrame({"arm": ["grokking"]})
+    of = partial(study.resolve, "smoke", overrides)
+    with pytest.raises(NotMeasured, match=words):
+        study.claims["C6l"].judge(Measurements(frame, study.resolve("smoke", {}), setting_params=of))
+
+
+@pytest.mark.parametrize("claim_id", ["C5a", "C5e", "N6"])
+@pytest.mark.parametrize(("last", "verdict"), [(1.0, "holds"), (0.0, "fails")])
+def test_a_claim_on_heads_after_grokking_is_not_met_by_a_run_that_never_groks(claim_id, last, verdict):
+    shares = {"top2_trained": 0.8, "top2_untrained": 0.1, "top2_shuffled": 0.2}
+    rows = [("sum-of-2-strong", name, seed, value + 1e-3 * seed) for name, value in shares.items() for seed in range(4)]
+    rows += [("sum-of-2-strong", "generalised", seed, last if seed == 3 else 1.0) for seed in range(4)]
+    assert study.claims[claim_id].judge(measured(rows)).verdict == verdict
+
+
 def test_c6h_is_about_every_run():
     for last, verdict in ((1.0, "holds"), (0.0, "fails")):
         rows = [("sum-of-2-strong", "generalised", seed, last if seed == 3 else 1.0) for seed in range(4)]

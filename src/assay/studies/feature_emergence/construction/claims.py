@@ -1,4 +1,4 @@
-"""C1: the constructed network is exact, and its weights are as small as the lemma says."""
+"""C1: the constructed network is exact, and its biases are as large and its weights as small as the lemmas say."""
 
 from __future__ import annotations
 
@@ -18,17 +18,9 @@ def representable(m: Measurements[Patterns]) -> Judgement:
 
 
 @part.claim(
-    "C1b",
-    "The output weights of the constructed network are at most 32 times the number of relevant patterns (32k).",
-    source="Lemma on representability; a number of the construction",
-)
-def representable_outputs(m: Measurements[Patterns]) -> Judgement:
-    return m.exact("output_per_pattern", arm="good-network", family="orthonormal").named("|a*|/k").at_most(32)
-
-
-@part.claim(
     "C1c",
-    "The biases of the constructed network are at least 1/(32k) in modulus, for k relevant patterns and any label set.",
+    "The network of 3(k+1) neurons constructed to output any label of a count of k patterns has biases of at least "
+    "1/(32k) in modulus.",
     source="Lemma on representability; 100 random cases per seed",
 )
 def representable_biases(m: Measurements[Patterns]) -> Judgement:
@@ -37,7 +29,8 @@ def representable_biases(m: Measurements[Patterns]) -> Judgement:
 
 @part.claim(
     "C1d",
-    "For the general family of inputs the output weights of the constructed network are at most 128k.",
+    "For the general family of inputs, the network of 3(k+1) neurons constructed to output any label of a count of k "
+    "patterns has output weights of at most 128k.",
     source="Lemma on representability of the general family; a number of the construction",
     printed="they are at most 64k, which the hats that a mean count on a half-integer needs exceed",
 )

@@ -18,7 +18,8 @@ ON_PARITY = {"arm": "emergence", "setting": "parity", **STRUCTURED}
 
 @part.claim(
     "C2a",
-    "The first gradient already points at the patterns that make the label, as strongly as theory predicts (βγ/σ̃).",
+    "On parity of structured inputs the first gradient already points at the patterns that make the label, as strongly "
+    "as theory predicts (βγ/σ̃, within 5 %).",
     source="Step-one lemma",
     when=THEORY,
     setting="parity",
@@ -31,7 +32,8 @@ def emergence_signal(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C2b",
-    "Neurons whose gate is open more often (β) get a proportionally larger first gradient along the relevant patterns.",
+    "On parity of structured inputs, neurons whose gate is open more often (β) get a proportionally larger first "
+    "gradient along the relevant patterns (correlation at least 0.99).",
     source="Step-one lemma",
     when=THEORY,
     setting="parity",
@@ -42,7 +44,8 @@ def emergence_by_neuron(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C2c",
-    "The first gradient's components along background patterns are no larger than sampling noise makes them.",
+    "On parity of structured inputs the first gradient's components along background patterns are no larger than "
+    "sampling noise makes them.",
     source="Step-one lemma; its error term is far below the sampling noise, of which √(β/n)σ_φ is an upper estimate",
     when=THEORY,
     setting="parity",
@@ -53,7 +56,8 @@ def emergence_background(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C3a",
-    "With few samples of many patterns, the second step turns the neurons nearer to the sum of the relevant patterns.",
+    "With few samples of many patterns (structured parity), the second step turns the neurons nearer to the sum of the "
+    "relevant patterns.",
     source="Step-two lemma, in a setting where sampling noise is visible",
     when=THEORY,
     setting="tiny-samples",
@@ -65,7 +69,8 @@ def second_step_improves(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C3b",
-    "After two steps every neuron is aligned with the sum of the relevant patterns (|cos| at least 0.99).",
+    "After two steps on parity of structured inputs every neuron is aligned with the sum of the relevant patterns "
+    "(|cos| at least 0.99).",
     source="Step-two lemma, Table 1 (which prints the largest cosine, 0.997)",
     when=THEORY,
     setting="parity",
@@ -76,7 +81,8 @@ def second_step_aligns(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C3c",
-    "The angle between neurons and relevant patterns after two steps is the one that sampling noise alone leaves.",
+    "After two steps on structured parity the angle between neurons and relevant patterns is the one that sampling "
+    "noise alone leaves (its tangent, within 15 %).",
     source="Derived from the step-two lemma as η⁽¹⁾ → 0: tan² = (D−k)p_o(1−p_o)/(nkγ²)",
     when=THEORY,
     setting="parity",
@@ -88,7 +94,8 @@ def second_step_angle(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C3d",
-    "The angle between neurons and relevant patterns after one step is the predicted one, wider by √κ than after two.",
+    "After one step on structured parity the angle between neurons and relevant patterns is the predicted one, wider "
+    "by √κ than the one predicted after two (its tangent, within 15 %).",
     source="Derived from the step-one lemma: κ = E[σ̃'²]/β², by how much the gates spread the sampling noise",
     when=THEORY,
     setting="parity",
@@ -120,7 +127,8 @@ def codes_cluster(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C4h",
-    "The neurons' alignment with the relevant patterns after one step does not depend on the input dimension.",
+    "After one step on structured parity the median neuron's cosine with the sum of the relevant patterns is the same "
+    "with few and with many input dimensions, within 0.02.",
     source="Table 3, as exact erasure of the old weights demands",
     printed="after one step it falls from 0.967 to 0.560 between d = 100 and d = 2,000",
     when=THEORY,
@@ -128,9 +136,9 @@ def codes_cluster(m: Measurements[Params]) -> Judgement:
 )
 def alignment_without_dimension(m: Measurements[Params]) -> Judgement:
     also_in(m, "high-dimension", THEORY)
-    low = m.at("largest_cosine", 1, arm="emergence", setting="low-dimension", **STRUCTURED)
-    high = m.at("largest_cosine", 1, arm="emergence", setting="high-dimension", **STRUCTURED)
-    gap = (high - low).named("step-one cosine, high − low dimension")
+    low = m.at("median_cosine", 1, arm="emergence", setting="low-dimension", **STRUCTURED)
+    high = m.at("median_cosine", 1, arm="emergence", setting="high-dimension", **STRUCTURED)
+    gap = (high - low).named("median step-one cosine, high − low dimension")
     return gap.equals(0, within=0.02, because="a twentieth of the fall that the source prints")
 
 
@@ -139,8 +147,8 @@ def alignment_without_dimension(m: Measurements[Params]) -> Judgement:
         "C4o": {"setting": "low-dimension", "words": "few"},
         "C4p": {"setting": "high-dimension", "words": "many"},
     },
-    statement="With {words} input dimensions the neurons are aligned with the relevant patterns after two steps "
-    "(median |cos| at least 0.99).",
+    statement="With {words} input dimensions the neurons are aligned with the relevant patterns after two steps on "
+    "structured parity (median |cos| at least 0.99).",
     source="Table 3",
     when=THEORY,
 )
@@ -150,8 +158,8 @@ def aligned_at_dimension(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claim(
     "C6k",
-    "Without structure the first gradient shows nothing: along relevant patterns it is no larger than twice the noise "
-    "along others.",
+    "On parity of inputs without structure the first gradient shows nothing: along relevant patterns it is no larger "
+    "than twice the noise along others.",
     source="Theorem on statistical queries: no query about single patterns tells the relevant ones",
     when=THEORY,
     setting="parity",
@@ -163,7 +171,8 @@ def nothing_without_structure(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N1",
-    "With shuffled labels two steps turn the neurons no nearer to the relevant patterns than sampling noise would.",
+    "With shuffled labels of structured parity data the median neuron's cosine with the relevant patterns after two "
+    "steps is at most 1.96 times the scale of sampling noise.",
     source="control; noise gives a cosine of the scale √(Var(count)/k)/σ̃, which 5 % of seeds exceed 1.96 times",
     when=THEORY,
     setting="parity",

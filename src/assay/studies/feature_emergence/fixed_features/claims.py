@@ -93,6 +93,7 @@ def random_features_direction(m: Measurements[Params]) -> Judgement:
     return m.final("largest_cosine", arm="random-features", setting="parity", **STRUCTURED).at_most(0.2)
 
 
+_HALF = "half as many samples as in the main setting"
 _NTK = {"arm": "ntk", "who": "the linearised network (NTK)"}
 _RANDOM = {"arm": "random-features", "who": "a head on random features"}
 _NTK_OF_GRID: Domain = {"a choice for the NTK out of the grid": lambda p: p.ntk in TUNED}
@@ -105,10 +106,10 @@ _RANDOM_OF_GRID: Domain = {"a choice for random features out of the grid": lambd
         "C5h": {**_RANDOM, "setting": "low-dimension", "words": "few input dimensions", "table": 3},
         "C5i": {**_NTK, "setting": "high-dimension", "words": "many input dimensions", "table": 3},
         "C5j": {**_RANDOM, "setting": "high-dimension", "words": "many input dimensions", "table": 3},
-        "C5k": {**_NTK, "setting": "fewer-samples", "words": "fewer samples", "table": 5},
-        "C5l": {**_RANDOM, "setting": "fewer-samples", "words": "fewer samples", "table": 5},
-        "C5m": {**_NTK, "setting": "few-samples", "words": "few samples", "table": 5},
-        "C5n": {**_RANDOM, "setting": "few-samples", "words": "few samples", "table": 5},
+        "C5k": {**_NTK, "setting": "fewer-samples", "words": _HALF, "table": 5},
+        "C5l": {**_RANDOM, "setting": "fewer-samples", "words": _HALF, "table": 5},
+        "C5m": {**_NTK, "setting": "few-samples", "words": "few samples and fewer neurons", "table": 5},
+        "C5n": {**_RANDOM, "setting": "few-samples", "words": "few samples and fewer neurons", "table": 5},
     },
     statement="With {words}, {who} stays at least 5 points of test accuracy below the network on structured parity.",
     source="Table {table}",

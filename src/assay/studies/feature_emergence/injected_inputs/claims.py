@@ -50,7 +50,8 @@ def original_unharmed(m: Measurements[Params], *, fraction: float) -> Judgement:
 
 @part.claim(
     "C8g",
-    "A small student, too, learns labels on noise slower than on images when half of the images are replaced.",
+    "With half of the images replaced by noise, a student of 9 units learns labels of the noise slower than those of "
+    "the images (mean accuracy).",
     source="Figure 22: a weak trend; a student of 9 units on the configured image set",
     when=_share(0.5),
 )

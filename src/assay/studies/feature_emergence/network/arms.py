@@ -80,16 +80,17 @@ def record_curve(
     at: Mapping[str, str] | None = None,
 ) -> Trained:
     """Record test accuracy along the way, training accuracy and recalls at the end; returns the last predictor."""
+    positives = (test[1] > 0).sum(1)
     for step, predict in runs:
         plain, balanced = accuracies(predict, *test)
         record(step=step, at=at, trials=params.test_samples, test_accuracy=plain)
         record(step=step, at=at, balanced_accuracy=balanced)
     record(step=step, at=at, trials=params.samples, train_accuracy=accuracies(predict, *train)[0])
-    if params.negative_share is not None:  # else every seed has its own number of inputs in a class
-        negative = round(params.test_samples * params.negative_share)
-        found = recalls(predict, *test)
-        record(step=step, at=at, trials=params.test_samples - negative, positive_recall=found[0])
-        record(step=step, at=at, trials=negative, negative_recall=found[1])
+    found = recalls(predict, *test)
+    # A class that a seed has no input of has no recall (NaN), of one trial.
+    positive, negative = (each.clamp(min=1).tolist() for each in (positives, params.test_samples - positives))
+    record(step=step, at=at, trials=positive, positive_recall=found[0])
+    record(step=step, at=at, trials=negative, negative_recall=found[1])
     return predict
 
 

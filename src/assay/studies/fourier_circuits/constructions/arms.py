@@ -32,7 +32,7 @@ part = lab.Part(
     "constructions",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(cases=("3-2", "5-2", "5-3", "3-4", "9-2")),
+        "smoke": lab.PartPreset(cases=("3-2", "5-2", "5-3", "3-4", "3-5", "3-6", "9-2")),
         "laptop": lab.PartPreset(fewer={"construction": 4}),
     },
 )

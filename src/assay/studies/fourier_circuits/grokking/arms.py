@@ -92,9 +92,9 @@ part = lab.Part(
             every=10,
             checked=64,
             settings={
-                "sum-of-2": {"modulus": 7, "steps": 30},
+                "sum-of-2": {"modulus": 11, "steps": 30},
                 STRONG: {"modulus": 7, "steps": 30},
-                "sum-of-3": {"modulus": 5, "steps": 30},
+                "sum-of-3": {"modulus": 7, "steps": 30},
                 "sum-of-4": {"modulus": 5, "steps": 30},
                 "sum-of-5": {"modulus": 3, "steps": 30},
                 "equal-3": {"modulus": 5, "train_count": 60, "steps": 30},
@@ -161,8 +161,10 @@ def train_transformer(params: Params, seeds: Seeds, record: lab.Recorder) -> Non
         record(**{name + suffix: values for name, values in found.items()})
     if problem.k == 2:
         known = problem.mirrored(train, unseen)
-        # Of how many pairs each accuracy is differs between seeds, so only the share of mirrored ones has trials.
-        record(mirrored_accuracy=share_correct(rights, known), unmirrored_accuracy=share_correct(rights, ~known))
+        for name, pairs in (("mirrored", known), ("unmirrored", ~known)):
+            # A seed without such pairs has no accuracy on them (NaN), of one trial.
+            accuracy: dict[str, Any] = {f"{name}_accuracy": share_correct(rights, pairs)}
+            record(trials=pairs.sum(1).clamp(min=1).tolist(), **accuracy)
         record(trials=known.shape[1], mirrored_share=known.double().mean(1))
     shares: dict[str, Any] = attention_shares(model, problem, start, weights, seeds)
     record(**shares)

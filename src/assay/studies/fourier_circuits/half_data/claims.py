@@ -102,11 +102,12 @@ def no_overlap_of_live(m: Measurements[Params], *, setting: str) -> Judgement:
 
 @part.claims_over(
     {"C4f": K3, "C4m": K4, "C4t": K5},
-    statement="Networks trained on half of all sums of {k} numbers mod p use all (p−1)/2 frequencies.",
+    statement="Every network trained on half of all sums of {k} numbers mod p uses all (p−1)/2 frequencies.",
     source="Figures {figures}",
 )
 def all_frequencies(m: Measurements[Params], *, setting: str) -> Judgement:
-    return _final(m, "frequencies", setting).named("share of frequencies present").at_least(1)
+    found = m.every("frequencies", step=m.params_of(setting).steps, arm="network", setting=setting)
+    return found.named("share of frequencies present").at_least(1)
 
 
 @part.claims_over(
@@ -122,7 +123,7 @@ def evenly(m: Measurements[Params], *, setting: str) -> Judgement:
 @part.claim(
     "C4z",
     "In networks trained on half of all sums of 3 numbers mod p, the mean margin on training inputs is at least 80 % "
-    "of the largest possible (γ*).",
+    "of γ*, the largest possible on all inputs.",
     source="Lemma 4.7, Figure C.1",
     **ON_HALF,
 )
@@ -132,9 +133,9 @@ def mean_margin(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C2d",
-    "In networks trained on half of all sums of 3 numbers mod p, a neuron's input phases add up to its output phase: "
-    "their difference is below 0.2.",
-    source="Figure C.1; median over neurons, weighted by norm^{k+1}",
+    "In networks trained on half of all sums of 3 numbers mod p, the median neuron's input phases (weighted by "
+    "norm^{k+1}) add up to its output phase within 0.2 radians.",
+    source="Figure C.1",
     **ON_HALF,
 )
 def phases_add_up(m: Measurements[Params]) -> Judgement:

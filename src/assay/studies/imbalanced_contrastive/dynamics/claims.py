@@ -11,8 +11,8 @@ from .arms import part
 
 @part.claim(
     "C3a",
-    "After training, the purest neuron projects on its one feature at least 5 times as much as on the median other "
-    "feature.",
+    "After contrastive training on frequent and rare features, the neuron that one feature dominates most projects on "
+    "it at least 5 times as much as on the median other feature.",
     source="Figure 1",
 )
 def dominant_over_others(m: Measurements[Dynamics]) -> Judgement:
@@ -23,7 +23,8 @@ def dominant_over_others(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C3b",
-    "After training, the purest neuron projects on its one feature at least 5 times as much as on a noise direction.",
+    "After contrastive training on frequent and rare features, the neuron that one feature dominates most projects on "
+    "it at least 5 times as much as on a noise direction.",
     source="Figure 1",
 )
 def dominant_over_noise(m: Measurements[Dynamics]) -> Judgement:
@@ -34,8 +35,8 @@ def dominant_over_noise(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C3l",
-    "The neuron that ends purest starts with features near d/d₁ of its energy, the share of a random neuron, within a "
-    "factor 2.",
+    "The neuron that one feature dominates most after contrastive training starts with features near d/d₁ of its "
+    "energy, the share of a random neuron, within a factor 2.",
     source="Figure 1, stage 1",
 )
 def share_starts(m: Measurements[Dynamics]) -> Judgement:
@@ -46,7 +47,8 @@ def share_starts(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C3c",
-    "After training, features hold more than half of the purest neuron's energy.",
+    "After contrastive training on frequent and rare features, features hold more than half of the energy of the "
+    "neuron that one feature dominates most.",
     source="Figure 1; its start is C3l",
 )
 def share_crosses(m: Measurements[Dynamics]) -> Judgement:
@@ -55,7 +57,8 @@ def share_crosses(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C3d",
-    "Training leaves the purest neuron's norm outside the features within 20 % of where it began.",
+    "Contrastive training on frequent and rare features leaves the norm outside the features of the neuron that one "
+    "feature comes to dominate most within 20 % of where it began.",
     source="Figure 1",
 )
 def noise_stays(m: Measurements[Dynamics]) -> Judgement:
@@ -66,7 +69,8 @@ def noise_stays(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C3e",
-    "The purest neuron is purer at the end of training than when its biases were switched on.",
+    "In contrastive training the neuron that one feature comes to dominate most is dominated more at the end than when "
+    "biases were switched on (its projection over the median other).",
     source="Figure 1, stage 2",
 )
 def purer(m: Measurements[Dynamics]) -> Judgement:
@@ -78,7 +82,8 @@ def purer(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C3f",
-    "After training, noise directions are negligible in the median neuron: their RMS is at most half of ‖w‖/√d₁.",
+    "After contrastive training on frequent and rare features, noise directions are negligible in the median neuron: "
+    "their RMS is at most half of ‖w‖/√d₁.",
     source="Stage 3: o(1/√d₁)‖w‖",
 )
 def negligible_noise(m: Measurements[Dynamics]) -> Judgement:
@@ -88,7 +93,7 @@ def negligible_noise(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C7j",
-    "After training on frequent and rare features some neurons are lucky: they have one feature each.",
+    "After contrastive training on frequent and rare features some neurons are lucky: they have one feature each.",
     source="Figure 6 (lists 7 of 24)",
     paper=7,
 )
@@ -98,7 +103,7 @@ def some_lucky(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C7k",
-    "After training on frequent and rare features some neurons are mixed: they have two features or more.",
+    "After contrastive training on frequent and rare features some neurons are mixed: they have two features or more.",
     source="Figure 6 (lists 4 of 24)",
     paper=4,
 )
@@ -108,7 +113,8 @@ def some_mixed(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C7l",
-    "After training, frequent features have more neurons of their own (lucky ones) each than rare features have.",
+    "After contrastive training, frequent features have more neurons of their own (lucky ones) each than rare features "
+    "have.",
     source="Figure 6: all lucky are frequent",
 )
 def lucky_are_frequent(m: Measurements[Dynamics]) -> Judgement:
@@ -119,8 +125,9 @@ def lucky_are_frequent(m: Measurements[Dynamics]) -> Judgement:
 
 @part.claim(
     "C7m",
-    "After training, features hold more than half of the median neuron's energy; in a random neuron they hold d/d₁.",
-    source="Figure 6",
+    "After contrastive training on frequent and rare features, features hold more than half of the median neuron's "
+    "energy.",
+    source="Figure 6; in a random neuron they hold d/d₁",
 )
 def mostly_features(m: Measurements[Dynamics]) -> Judgement:
     return m.final("median_feature_share", arm="dynamics", attention="softmax").named("share of features").at_least(0.5)

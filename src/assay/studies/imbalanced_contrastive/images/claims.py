@@ -9,9 +9,11 @@ from assay.lab import Judgement, Measurements, Values
 from .arms import Params, part
 
 SMALL, LARGE = 10.0, 100.0  # the imbalance ratios ρ that the claims are about
-PRINTED_GAIN = 0.0707  # of Table 2, on CIFAR-10-LT at ρ = 100
+PRINTED_GAIN = 0.0707  # of Table 2, on CIFAR-10-LT at ρ = 100: from 74.24 to 81.31 %
+PRINTED_SHARE = PRINTED_GAIN / 0.2576  # of the errors without pruning
 SET = "the images are those of the set in the criterion"
 TAIL: dict[str, Any] = {"an imbalance of ρ = 100": lambda p: LARGE in p.image_ratios}
+LIGHT: dict[str, Any] = TAIL | {"3 % of the weights masked": lambda p: p.image_alpha == 0.03}
 BOTH: dict[str, Any] = TAIL | {"an imbalance of ρ = 10, too": lambda p: SMALL in p.image_ratios}
 
 
@@ -62,15 +64,17 @@ def self_competitor_gain(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C8h",
-    "On a long-tailed image set (ρ = 100) pruning adds less to a linear probe's accuracy than the 7.07 points printed "
-    "for CIFAR-10.",
-    source=f"Table 2, CIFAR-10-LT at ρ = 100: 74.24 to 81.31; ours is a smaller training; {SET}",
-    paper=PRINTED_GAIN,
-    when=TAIL,
+    "On a long-tailed image set (ρ = 100) pruning 3 % of the weights removes a smaller share of a linear probe's "
+    "errors than the 27 % printed for CIFAR-10.",
+    source=f"Table 2, CIFAR-10-LT at ρ = 100: 74.24 to 81.31, 7.07 of 25.76 points; ours is a smaller training; {SET}",
+    paper=round(PRINTED_SHARE, 4),
+    when=LIGHT,
     headline=True,
 )
 def less_than_printed(m: Measurements[Params]) -> Judgement:
-    return _gain(m, LARGE).named(f"accuracy on {m.params.images}, pruned − plain").below(PRINTED_GAIN)
+    # Points would be no measure: where plain training leaves few errors, none can gain as many as are printed.
+    share = _gain(m, LARGE) / (1.0 - _images(m, "accuracy", "none", LARGE))
+    return share.named(f"share of errors on {m.params.images} that pruning removes").below(PRINTED_SHARE)
 
 
 @part.claim(

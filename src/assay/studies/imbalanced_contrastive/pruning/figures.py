@@ -20,7 +20,7 @@ _BLUE = "#3366aa"
     caption="From a constructed stage-three state, at the smallest weight decay λ of the run: the rare feature's mean "
     "coefficient (solid) and that of the frequent ones (dashed), above, and the share of the rare feature's neurons "
     "among the pruned, below (a running mean over five looks, since it oscillates).",
-    shows=("C5g", "C5h", "C5i", "C5j", "C5l", "C6a", "C6b", "C6c", "C6e", "C6g", "N5"),
+    shows=("C5g", "C5h", "C5i", "C5l", "C6a", "C6b", "C6c", "C6e", "C6g", "N5"),
 )
 def pruning(m: Measurements[Params]) -> alt.VConcatChart:
     decay = m.params.pruned_decays[0]

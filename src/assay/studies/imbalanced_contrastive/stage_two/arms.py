@@ -36,16 +36,19 @@ def lucky(params: Sweep, seeds: Seeds, record: lab.Recorder, *, rule: str) -> No
     over = torch.zeros(len(seeds), dtype=torch.bool, device=seeds.device)
     for look in _training(params, rule, d).train(problem, cells, seeds, start):
         encoders = look.encoders
-        record(step=look.step, **sets.specialisation(encoders))
+        found = sets.specialisation(encoders)
+        # A seed without lucky neurons keeps none (NaN), of one trial.
+        record(step=look.step, trials=sets.count.clamp(min=1).tolist(), lucky_kept=found.pop("lucky_kept"))
+        record(step=look.step, **found)
         size = torch.linalg.vector_norm(encoders.weights[:, 0], dim=-1)
         begun = size if begun is None else begun
         # T₂: some neuron's squared norm has grown d-fold since T₁.
         now = (size.square() >= d * begun.square()).any(-1) & ~over
         over = over | now
-        found = {"stage_two_growth": sets.growth(encoders, begun)}
+        bounded = {"stage_two_growth": sets.growth(encoders, begun)}
         if rule != "unbiased":
-            found |= sets.over_bias(encoders)
-        for name, value in found.items():
+            bounded |= sets.over_bias(encoders)
+        for name, value in bounded.items():
             at_end[name] = torch.where(now, value, at_end.get(name, torch.nan))
     record(ordinary_over_lucky=sets.others_over_lucky(encoders), weak_rms=sets.weak_rms(encoders), **at_end)
     record(trials=1, stage_two_reached=over.double() + nan_if_diverged(encoders.weights[:, 0]))

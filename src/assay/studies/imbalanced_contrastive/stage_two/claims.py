@@ -12,7 +12,8 @@ from .arms import part
 
 @part.claim(
     "C2a",
-    "Neurons that a single feature dominates at the start still have it as their strongest after training.",
+    "At least 95 % of the neurons that a single feature dominates at the start still have it as their strongest after "
+    "contrastive training.",
     source="Stage 2: the sets 𝓜*_j with γ = 0.1; all features equally frequent",
 )
 def lucky_keep(m: Measurements[Sweep]) -> Judgement:
@@ -79,7 +80,8 @@ def stage_two_growth(m: Measurements[Sweep]) -> Judgement:
 
 @part.claim(
     "C2g",
-    "Stage two ends within the sweep's steps: some neuron's squared norm grows d-fold after biases are switched on.",
+    "With all features equally frequent, every contrastive training reaches the end of stage two: some neuron's "
+    "squared norm grows d-fold after biases are switched on.",
     source="Stage 2, definition of T₂",
 )
 def stage_two_ends(m: Measurements[Sweep]) -> Judgement:
