@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from assay.lab import Judgement, Measurements, NotMeasured, Values, combine
@@ -42,7 +41,7 @@ def balanced(m: Measurements[Any], **where: Any) -> Values:
     """Balanced accuracy at the last step, as unsure as the two classes' counted recalls."""
     positive, negative = (m.final(f"{sign}_recall", **where) for sign in ("positive", "negative"))
     # The mean of two shares is one, and its interval stays within [0, 1].
-    return replace(0.5 * (positive + negative), what="balanced accuracy", scale="share")
+    return (0.5 * (positive + negative)).as_share().named("balanced accuracy")
 
 
 def _without(setting: str) -> Domain:

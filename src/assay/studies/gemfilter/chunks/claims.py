@@ -5,7 +5,6 @@ A seed is one prompt of every length and kind of fact; methods are compared on t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from assay.lab import Judgement, Measurements, Values
@@ -20,7 +19,7 @@ OURS = "beyond the source"
 def over_kinds(m: Measurements[Params], metric: str, **where: Any) -> Values:
     """The mean over the kinds of facts, one value per seed; of shares it is a share of as many trials as all had."""
     parts = [m.final(metric, kind=kind, **where) for kind in KINDS]
-    return replace(sum(parts[1:], parts[0]) / len(parts), scale="share")
+    return (sum(parts[1:], parts[0]) / len(parts)).as_share()
 
 
 def longest(m: Measurements[Params], metric: str, method: str, arm: str = "chunks") -> Values:

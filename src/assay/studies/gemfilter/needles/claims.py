@@ -5,7 +5,6 @@ Every method keeps an eighth of the prompt. A seed is one prompt of each length.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -27,7 +26,7 @@ def both(m: Measurements[Params], metric: str, **where: Any) -> Values:
     """The mean over lengths, one value per seed; of shares it is a share of as many trials as all of them had."""
     parts = [m.final(metric, arm="needles", length=length, **where) for length in m.params.real_lengths]
     mean = sum(parts[1:], parts[0]) / len(parts)
-    return replace(mean, scale="share" if all(part.scale == "share" for part in parts) else "plain")
+    return mean.as_share() if all(part.scale == "share" for part in parts) else mean
 
 
 def accuracy(m: Measurements[Params], method: str) -> Values:

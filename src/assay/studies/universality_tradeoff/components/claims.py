@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from assay.lab import Judgement, Measurements, combine
 
 from .arms import CURVED, GENERATIONS, Params, part
@@ -31,7 +29,7 @@ def pca_identity(m: Measurements[Params]) -> Judgement:
 def finds_components(m: Measurements[Params]) -> Judgement:
     found = [m.final("captured", arm="principal-components", generation=g) for g in GENERATIONS]
     least = combine(min, found, "captured share, least of three data maps")
-    return replace(least, scale="share").at_least(0.99)  # of variance: no part of its interval lies above 1
+    return least.as_share().at_least(0.99)  # of variance: no part of its interval lies above 1
 
 
 @part.claim(
