@@ -43,8 +43,11 @@ def test_chunks_cover_the_prompt_and_their_first_tokens_are_scored_by_others(
     if layout.chunks == 1:
         assert pieces == [list(range(length))]
         return
-    for before, after in zip(layout.starts, layout.starts[1:], strict=False):
-        assert before + layout.size - after >= overlap
+    steps = [after - before for before, after in zip(layout.starts, layout.starts[1:], strict=False)]
+    assert set(steps[:-1]) <= {chunk - overlap}
+    assert 0 < steps[-1] <= chunk - overlap
+    longer = Layout.of(length + 20, chunk, overlap=overlap, tail=tail, anchor=anchor, sink=sink)
+    assert longer.starts[: layout.chunks - 1] == layout.starts[:-1]
     # Whatever is no longer than the overlap, less the sink, stands whole in a chunk that scores all of it.
     whole = max(1, overlap - sink)
     body = range(layout.anchor, length - layout.tail - whole + 1)

@@ -193,6 +193,18 @@ def test_adding_changing_and_removing_touch_the_documents_own_chunks(llama):
     assert fresh.select(TAIL).kept == index.select(TAIL).kept
 
 
+@pytest.mark.parametrize("more", [1, 5, 20, 33])
+def test_of_a_document_that_grew_the_last_chunks_are_read(llama, more):
+    index = FilterIndex(llama, GemFilter(3, keep=30, **CUT))
+    index.add("log", tokens(1000, 6))
+    took = index.add("log", tokens(1000, 6) + tokens(more, 7))
+    assert took.read <= 2
+    assert took.reused >= 30
+    fresh = FilterIndex(llama, GemFilter(3, keep=30, **CUT))
+    fresh.add("log", tokens(1000, 6) + tokens(more, 7))
+    assert fresh.select(TAIL).kept == index.select(TAIL).kept
+
+
 def test_a_stored_index_opens_again_and_reads_nothing(llama, tmp_path, monkeypatch):
     chosen = GemFilter(3, keep=30, rule="window", **CUT)
     index = FilterIndex(llama, chosen, FolderStore(tmp_path), head=HEAD)

@@ -7,7 +7,6 @@ in the prompt, and no position lies beyond what the model was trained for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,16 +35,16 @@ class Layout:
 
     @classmethod
     def of(cls, length: int, chunk: int, *, overlap: int, tail: int, anchor: int = 0, sink: int = 0) -> Layout:
-        """Chunks of ``chunk`` tokens of the body that share at least ``overlap`` with their neighbours, evenly spaced
-        so that the last one is as long as the others. A body that fits into one chunk is one."""
+        """Chunks of ``chunk`` tokens of the body, each of which shares ``overlap`` with the one before; the last ends with
+        the body and may share more. A text that grows keeps all chunks but the last where they were. A body that fits
+        into one chunk is one."""
         tail = min(tail, length)
         anchor = min(anchor, length - tail)
         body = length - tail - anchor
         if body <= chunk:
             return cls(length, (anchor,), body, tail, anchor, sink)
-        count = math.ceil((body - overlap) / (chunk - overlap))
-        starts = tuple(anchor + (body - chunk) * number // (count - 1) for number in range(count))
-        return cls(length, starts, chunk, tail, anchor, sink)
+        last = anchor + body - chunk
+        return cls(length, (*range(anchor, last, chunk - overlap), last), chunk, tail, anchor, sink)
 
     @property
     def chunks(self) -> int:

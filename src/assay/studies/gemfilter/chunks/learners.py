@@ -171,8 +171,8 @@ def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int, chunk: int
 
 
 def _even(prompt: Asked, chunk: int) -> int:
-    """The size of as many equal pieces as chunks of this size cover the prompt's body with: neighbours share next to
-    nothing."""
+    """The size of as many equal pieces as chunks of this size cover the prompt's body with: neighbours share
+    nothing, but for the last two, which share fewer tokens than there are pieces."""
     body = len(prompt.ids) - max(TAIL, prompt.tail)
     return -(-body // max(2, -(-body // chunk)))
 
