@@ -40,9 +40,8 @@ class GemFilter:
     quadratic in the prompt) or a position. ``keep`` below 1 is a share of the prompt. ``mlp_chunk`` bounds the memory
     of pass 1.
 
-    ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it and
-    its first ``anchor`` tokens in front, so that time grows with the length and not with its square, and no prompt is
-    too long; ``auto`` does so with prompts of more than 4,096 tokens or beyond the model's context. Neighbours share
+    ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it, so that
+    time grows with the length and not with its square, and no prompt is too long; ``auto`` does so with prompts of more than 4,096 tokens or beyond the model's context. Neighbours share
     ``overlap`` tokens (an eighth of a chunk by default). The first ``sink`` tokens of a chunk are scored by the one
     before it. Chunks run together as far as ``chunk_memory`` GiB of activations go.
     """
@@ -61,11 +60,12 @@ class GemFilter:
     chunk: int | Literal["auto"] | None = field(default=None, metadata=limits(least=2))
     overlap: int | None = field(default=None, metadata=limits(least=0))
     tail: int = field(default=128, metadata=limits(least=1))
-    anchor: int = field(default=0, metadata=limits(least=0))
     sink: int = field(default=4, metadata=limits(least=0))
     chunk_memory: float = field(default=1.0, metadata=limits(above=0))
 
     name = "gemfilter"
+    #: Tokens of the prompt's beginning in front of every chunk: no setting, since it measured no better.
+    anchor = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
