@@ -1,12 +1,15 @@
 """Decoders of other families: where their attention is, what is read there, and what is refused with its reason."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from assay.methods.gemfilter import GemFilter, SnapKV, layer_scan
-from assay.methods.gemfilter.adapter import attention_at, attentions_of, sliding_window
+from assay.methods.gemfilter.adapter import attention_at, attentions_of, read_layers, sliding_window
 from assay.methods.gemfilter.prompts import prompt_of
 from assay.methods.gemfilter.remembered import fingerprint
+from assay.methods.gemfilter.scoring import causal_logits
 
 transformers = pytest.importorskip("transformers")
 SIZES = dict(
@@ -33,6 +36,7 @@ READ = {
     "chunked": ("Llama4", {**SIZES, "head_dim": 8, "num_local_experts": 4, "attention_chunk_size": 32}, range(4)),
     "mask by name": ("Doge", SIZES, range(4)),
 }
+GPT_OSS = {**SIZES, "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64}
 REFUSED = {
     "Bloom": dict(vocab_size=97, hidden_size=64, n_layer=2, n_head=8),
     "XGLM": dict(vocab_size=97, d_model=64, num_layers=2, attention_heads=8, ffn_dim=96),
@@ -82,6 +86,48 @@ def test_scores_are_under_the_models_soft_cap(ids):
     assert torch.allclose(scores[0], attention[0, :, -1].sum(dim=0), atol=1e-5)
     chunked = GemFilter(1, rule="softmax", pooling=None, chunk=25, tail=10).score(model, prompt)[0]
     assert chunked.max() < 2 * chunked.min()  # a cap this low makes attention almost flat in chunks, too
+
+
+@pytest.mark.parametrize("rule", ["softmax", "window"])
+def test_learned_sinks_take_attention_off_the_tokens(ids, rule):
+    """Of gpt-oss: the scores are its own attention weights, whole and in chunks, in the filter and in SnapKV."""
+    model = made("GptOss", GPT_OSS, "eager")
+    for layer in model.model.layers:
+        torch.nn.init.uniform_(layer.self_attn.sinks, 1.0, 3.0)
+    rows, prompt = 7 if rule == "window" else 1, prompt_of(model, ids)
+    attention = model(ids, output_attentions=True).attentions[1][0, :, -rows:]
+    assert attention.sum(dim=-1).max() < 0.99  # the sinks have the rest
+    chosen = GemFilter(1, rule=rule, window=7, pooling=None)
+    scores = chosen.score(model, prompt)
+    assert torch.allclose(scores[0], attention.mean(dim=1).sum(dim=0), atol=1e-5)
+    cut = replace(chosen, chunk=20, overlap=6, tail=10, sink=0)
+    layout, logits, sinks = cut.layout(model, 60), [], model.model.layers[1].self_attn.sinks
+    for number in range(layout.chunks):
+        found = []
+        read_layers(model, ids[:, layout.positions(number)], None, [1], None, lambda _, one, to=found: to.append(one))
+        one = found[0].of(0)
+        logits.append(causal_logits(one.queries[:, -rows:], one.keys, one.scaling))
+    together = torch.cat([*logits, sinks[:, None, None].expand(-1, rows, 1)], dim=-1).softmax(dim=-1)
+    values = together[..., :-1].mean(dim=1).sum(dim=0)
+    places = torch.cat([layout.positions(number) for number in range(layout.chunks)])
+    expected = torch.stack([values[places == place].max() for place in range(60)])
+    assert torch.allclose(cut.score(model, prompt)[0], expected, atol=1e-5)
+
+
+def test_snapkv_sees_learned_sinks(ids):
+    model = made("GptOss", {**GPT_OSS, "layer_types": ["full_attention"] * 4}, "eager")
+    for layer in model.model.layers:
+        torch.nn.init.uniform_(layer.self_attn.sinks, 1.0, 3.0)
+    attention = model(ids, output_attentions=True).attentions[0][0, :, -8:, :52].sum(dim=1).reshape(2, 4, 52).mean(1)
+    seen = []
+
+    class Noting(SnapKV):
+        def scores(self, layer):
+            seen.append(super().scores(layer))
+            return seen[-1]
+
+    Noting(20, window=8, kernel=1).generate(model, ids, max_new_tokens=1, do_sample=False)
+    assert torch.allclose(seen[0][0], attention, atol=1e-5)
 
 
 def test_layers_without_attention_are_named_and_keep_nothing(ids):

@@ -82,7 +82,7 @@ def _refuse_nan(scores: Tensor) -> None:
 def _received(layer: Attended, query: Tensor, keys: Tensor, per_query_head: bool = False) -> Tensor:
     """Attention that each key received from the rows of ``query`` (heads, rows, width): (kv_heads, n), the mean over
     each key's group, or (heads, n)."""
-    summed = attention_rows(query, keys, layer.scaling, softcap=layer.softcap).sum(dim=1)
+    summed = attention_rows(query, keys, layer.scaling, softcap=layer.softcap, sinks=layer.sinks).sum(dim=1)
     return summed if per_query_head else summed.reshape(keys.shape[0], -1, summed.shape[-1]).mean(dim=1)
 
 
@@ -186,7 +186,7 @@ def filtered_positions(chosen: GemFilter, layer: Attended) -> Tensor:
     if whole and not chosen.searches_row:
         places = [real[chosen._position(len(real))] for real in map(prompt.real, range(prompt.batch))]
         queries = torch.stack([query[:, place : place + 1] for query, place in zip(queries, places, strict=True)])
-    scores = chosen.scores_of(Projected(queries, layer.keys, layer.scaling, layer.softcap), prompt)
+    scores = chosen.scores_of(Projected(queries, layer.keys, layer.scaling, layer.softcap, layer.sinks), prompt)
     if prompt.mask is None:
         return chosen.best(scores)
     kept, room = [], chosen.budget(n)

@@ -89,13 +89,14 @@ class Joined:
     """Scores of one prompt's tokens under a rule, collected chunk by chunk in any order.
 
     Raw logits are comparable as they are. Attention is one softmax over the keys of all chunks, for every row and head:
-    each chunk's own attention is kept with its normaliser until all are there. A token that several chunks score takes
-    its best score.
+    each chunk's own attention is kept with its normaliser until all are there. A model's learned sinks take part in it
+    once. A token that several chunks score takes its best score.
     """
 
     def __init__(self, rule: str, layout: Cut) -> None:
         self.rule, self.layout = rule, layout
         self.chunks: dict[int, tuple[Tensor, Tensor]] = {}
+        self.sinks: Tensor | None = None
 
     def add(self, number: int, projected: Projected) -> None:
         """A chunk's last queries (heads, rows, width) and its keys (kv_heads, n, width)."""
@@ -106,6 +107,7 @@ class Joined:
             return
         rows = queries[:, -1:] if self.rule == "softmax" else queries
         logits = causal_logits(rows, keys, projected.scaling, softcap=projected.softcap)
+        self.sinks = projected.sinks
         size = logits.logsumexp(dim=-1)
         attention = (logits - size[..., None]).exp()
         # A window's attention is heads × rows numbers a token: half of the memory where that is scarce.
@@ -116,6 +118,8 @@ class Joined:
         device = self.chunks[0][0].device
         best = torch.full((self.layout.length,), float("-inf"), device=device)
         total = torch.stack([size for _, size in self.chunks.values()]).logsumexp(dim=0)
+        if self.sinks is not None:
+            total = torch.logaddexp(total, self.sinks[:, None])
         for number, (found, size) in sorted(self.chunks.items()):
             if self.rule != "logits":
                 found = torch.einsum("hrn,hr->n", found.float(), (size - total).exp() / size.shape[-1])

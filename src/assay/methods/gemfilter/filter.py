@@ -218,7 +218,8 @@ class GemFilter:
                 queries = everywhere[:, last : last + 1]
             elif self.row != "last":
                 last = self._position(len(real))
-            raw = token_scores(self.rule, queries, keys, projected.scaling, last, softcap=projected.softcap)
+            cap, sinks = projected.softcap, projected.sinks
+            raw = token_scores(self.rule, queries, keys, projected.scaling, last, softcap=cap, sinks=sinks)
             scores[row, real] = self.pooled(raw)
         return scores
 

@@ -100,9 +100,9 @@ part = lab.Part(
         "laptop": lab.PartPreset(fewer=dict.fromkeys(ARMS, 8) | {"chunk-choice": 3}),
         "paper": lab.PartPreset(
             arms=ARMS,
-            # A prompt of 131,072 tokens takes a GPU some ten seconds in all six ways of cutting it: 24 of them, 8 of every
-            # kind of fact. Nine answers in ten are shown by no fewer than 36 of 36, so one-word facts, cut in one way,
-            # have 40 prompts of every length, which adds about two minutes; and so have facts in several places.
+            # A prompt of 131,072 tokens takes a GPU some ten seconds in all six ways of cutting it: 24 of them, 8 of
+            # every kind of fact. Nine answers in ten are shown by no fewer than 36 of 36: one-word facts, cut in one
+            # way, have 40 prompts of every length, which adds about two minutes, and so have facts in several places.
             fewer=dict.fromkeys(ARMS, 24)
             | {"chunks-beyond": 8, "chunk-words": 40, "chunks-far": 40, "chunk-choice": 3},
             chunk_lengths=(2048, 4096, 7936),
