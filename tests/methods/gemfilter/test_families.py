@@ -25,8 +25,21 @@ SIZES = dict(
     eos_token_id=None,
 )
 GPT = dict(vocab_size=97, n_embd=64, n_layer=4, n_head=8, n_positions=512, pad_token_id=0, eos_token_id=None)
+OPT = dict(
+    vocab_size=97, hidden_size=64, word_embed_proj_dim=64, ffn_dim=96, num_hidden_layers=4, num_attention_heads=8
+)
+OPT |= dict(max_position_embeddings=512, pad_token_id=0, bos_token_id=1, eos_token_id=None)
 HYBRID = ["mamba", "attention", "mamba", "attention"]
 MAMBA = dict(mamba_n_heads=8, mamba_d_head=16, mamba_d_state=8, mamba_expand=2, mamba_n_groups=1)
+WIDE = {**SIZES, "head_dim": 16}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
+SHARED = {**EXPERTS, "shared_expert_intermediate_size": 32}
+ROUTED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_group": 1, "topk_group": 1}
+LATENT = dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8)
+DEEPSEEK = {**SIZES, **LATENT, **ROUTED, "num_key_value_heads": 8, "n_shared_experts": 1, "first_k_dense_replace": 1}
+NEMOTRON = dict(mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=8, n_groups=1, chunk_size=16)
+LINEAR = dict(linear_num_value_heads=4, linear_num_key_heads=2, linear_key_head_dim=16, linear_value_head_dim=16)
+GPT_OSS = {**WIDE, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64}
 #: Class, options, and the layers that attend.
 READ = {
     "attn": ("GPT2", GPT, range(4)),
@@ -35,8 +48,41 @@ READ = {
     "linear": ("MiniMax", {**SIZES, "num_local_experts": 4, "head_dim": 8}, [0, 2]),
     "chunked": ("Llama4", {**SIZES, "head_dim": 8, "num_local_experts": 4, "attention_chunk_size": 32}, range(4)),
     "mask by name": ("Doge", SIZES, range(4)),
+    "Cohere": ("Cohere", SIZES, range(4)),
+    "DeepseekV2": ("DeepseekV2", DEEPSEEK, range(4)),
+    "DeepseekV3": ("DeepseekV3", DEEPSEEK, range(4)),
+    "Gemma": ("Gemma", WIDE, range(4)),
+    "Gemma2": ("Gemma2", {**WIDE, "sliding_window": 64}, range(4)),
+    "Gemma3": ("Gemma3", {**WIDE, "sliding_window": 64}, range(4)),
+    "Glm": ("Glm", WIDE, range(4)),
+    "GptOss": ("GptOss", GPT_OSS, range(4)),
+    "Granite": ("Granite", SIZES, range(4)),
+    "Jamba": (
+        "Jamba",
+        {**SIZES, "attn_layer_period": 2, "attn_layer_offset": 1, "num_experts": 4, "mamba_d_state": 8},
+        [1, 3],
+    ),
+    "Mixtral": ("Mixtral", {**SIZES, "num_local_experts": 4}, range(4)),
+    "NemotronH": (
+        "NemotronH",
+        {
+            **WIDE,
+            **NEMOTRON,
+            **ROUTED,
+            "layers_block_type": ["mamba", "attention", "moe", "attention"],
+            "moe_shared_expert_intermediate_size": 32,
+        },
+        [1, 3],
+    ),
+    "Olmo": ("Olmo", SIZES, range(4)),
+    "Olmo2": ("Olmo2", SIZES, range(4)),
+    "OPT": ("OPT", OPT, range(4)),
+    "Phi": ("Phi", SIZES, range(4)),
+    "Qwen2Moe": ("Qwen2Moe", {**SIZES, **SHARED}, range(4)),
+    "Qwen3Moe": ("Qwen3Moe", {**WIDE, **EXPERTS}, range(4)),
+    "Qwen3Next": ("Qwen3Next", {**WIDE, **SHARED, **LINEAR}, [3]),
 }
-GPT_OSS = {**SIZES, "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64}
+CUT = {"chunk": 20, "overlap": 6, "tail": 10, "window": 8}
 REFUSED = {
     "Bloom": dict(vocab_size=97, hidden_size=64, n_layer=2, n_head=8),
     "XGLM": dict(vocab_size=97, d_model=64, num_layers=2, attention_heads=8, ffn_dim=96),
@@ -65,6 +111,23 @@ def test_attention_is_found_layer_by_layer(ids, kind):
             assert len(chosen.select(model, ids).kept()) == 16
     expected = model.generate(ids, max_new_tokens=3, do_sample=False)
     assert torch.equal(GemFilter(layers[0], 60).generate(model, ids, max_new_tokens=3, do_sample=False), expected)
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_chunks_are_exact_in_every_family(ids, kind):
+    """One chunk that holds the prompt selects as the whole prompt does, and chunks of a batch score as one by one."""
+    family, options, layers = READ[kind]
+    model, layer = made(family, options), list(layers)[-1]
+    prompt = prompt_of(model, ids)
+    for rule in ("logits", "window"):
+        whole, one = (GemFilter(layer, 16, rule, window=8, **cut) for cut in ({}, {"chunk": 50, "tail": 10}))
+        expected, found = whole.select(model, ids), one.select(model, ids)
+        assert torch.equal(found.scores, expected.scores)
+        assert found.kept() == expected.kept()
+        together, alone = (
+            GemFilter(layer, 16, rule, **CUT, chunk_memory=memory).score(model, prompt) for memory in (1.0, 1e-9)
+        )
+        assert torch.allclose(together, alone, rtol=1e-3, atol=1e-4 * float(alone.abs().max()))
 
 
 @pytest.mark.parametrize("kind", ["attn", "attention"])

@@ -35,9 +35,9 @@ class Layout:
 
     @classmethod
     def of(cls, length: int, chunk: int, *, overlap: int, tail: int, anchor: int = 0, sink: int = 0) -> Layout:
-        """Chunks of ``chunk`` tokens of the body, each of which shares ``overlap`` with the one before; the last ends with
-        the body and may share more. A text that grows keeps all chunks but the last where they were. A body that fits
-        into one chunk is one."""
+        """Chunks of ``chunk`` tokens of the body, each of which shares ``overlap`` with the one before; the last ends
+        with the body and may share more. A text that grows keeps all chunks but the last where they were. A body that
+        fits into one chunk is one."""
         tail = min(tail, length)
         anchor = min(anchor, length - tail)
         body = length - tail - anchor

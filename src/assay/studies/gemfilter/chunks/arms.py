@@ -22,7 +22,7 @@ class Params(lab.Params):
     chunk_model: str = Field("smollm2", description="the model that reads in chunks; tiny is a random one, for trying")
     chunk_layer: int = Field(18, ge=0, description="its filter layer, chosen on chunks of other texts")
     chunk_rule: Rule = Field("window", description="its rule, chosen with the layer")
-    whole_layer: int = Field(14, ge=0, description="the filter layer of prompts that are read whole beside it")
+    whole_layer: int = Field(17, ge=0, description="the filter layer of whole prompts, chosen on other texts")
     whole_rule: Rule = Field("window", description="their rule, chosen with the layer")
     chunk: int = Field(1024, ge=2, description="tokens of a chunk, as the method's auto takes them")
     chunk_sizes: tuple[PositiveInt, ...] = Field(
