@@ -43,8 +43,9 @@ def warnings_told(tell: Tell) -> Iterator[None]:
 class Comparison:
     """Which methods, and the filter whose budget they share.
 
-    Without ``keep`` an eighth of a prompt stays; below 1 it is a share of the prompt. ``layer="auto"`` measures the layer on needle prompts of about the
-    prompt's length, and the rule with it unless one is named. ``chunk`` is GemFilter's.
+    Without ``keep`` an eighth of a prompt stays; below 1 it is a share of the prompt. ``layer="auto"`` measures the
+    layer on needle prompts of about the prompt's length, and the rule with it unless one is named. ``chunk`` is
+    GemFilter's.
     """
 
     methods: Sequence[str] = ("full", "gemfilter")
