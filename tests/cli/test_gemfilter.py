@@ -166,6 +166,8 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--layer", "x"], "--layer takes a number or 'auto', not 'x'"),
         (["--layer", 7], "layer must lie between 0 and 2"),
         (["--keep", 0], "keep must be at least 1"),
+        (["--keep", "some"], "--keep takes a number of tokens or a share of the prompt, not 'some'"),
+        (["--keep", 1.5], "keep must be an integer, or a share of the prompt between 0 and 1, not 1.5"),
         (["--rule", "best"], "rule must be one of"),
         (["--compare", "magic"], "a method must be one of full, snapkv"),
         (["--new", 0], "Invalid value for '--new'"),

@@ -40,7 +40,9 @@ def gemfilter(
     model: Model,
     prompt_file: Annotated[Path, typer.Option("--prompt-file", help="The long text.")],
     question: Annotated[str, typer.Option("--question", help="Asked behind the text.")] = "",
-    keep: Annotated[int, typer.Option("--keep", help="Tokens of the prompt that stay.")] = 1024,
+    keep: Annotated[
+        str, typer.Option("--keep", help="Tokens of the prompt that stay; below 1 a share of it.")
+    ] = "1024",
     layer: Layer = "auto",
     rule: Rule = None,
     chunk: Chunk = None,
@@ -61,7 +63,7 @@ def gemfilter(
         raise UserError(f"{prompt_file} is empty: there is nothing to read")
     writable(page)
     with one_sentence():
-        comparison = Comparison(("gemfilter", *_names(compare)), keep, _layer(layer), rule, _chunk(chunk))
+        comparison = Comparison(("gemfilter", *_names(compare)), _keep(keep), _layer(layer), rule, _chunk(chunk))
         loaded = _loaded(model, device)
         made = ask(loaded, comparison, text, question, new=new, chat=chat, tell=say)
     assert made.selection is not None  # GemFilter is always asked
@@ -87,7 +89,10 @@ def needle(
     methods: Annotated[
         str, typer.Option("--methods", help="full, snapkv, h2o, one-run, gemfilter.")
     ] = "full,gemfilter",
-    keep: Annotated[int | None, typer.Option("--keep", help="Tokens that stay; an eighth of the prompt else.")] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", help="Tokens that stay, below 1 a share of the prompt; an eighth of it else."),
+    ] = None,
     layer: Layer = "auto",
     rule: Rule = None,
     chunk: Chunk = None,
@@ -124,7 +129,9 @@ def needle(
         writable(path, pictures.SUFFIXES)
     text = None if haystack is None else text_of(haystack)
     with one_sentence():
-        comparison = Comparison(_names(methods), keep, _layer(layer), rule, _chunk(chunk))
+        comparison = Comparison(
+            _names(methods), None if keep is None else _keep(keep), _layer(layer), rule, _chunk(chunk)
+        )
         asked = Needle.of(kind) if "|" in kind else kind
         grid = {"depths": depths, "prompts": prompts, "needle": asked, "haystack": text, "seed": seed, "chat": chat}
         test = NeedleTest(comparison, _sizes(lengths), **grid, scan=layers is not None)  # type: ignore[arg-type]
@@ -156,6 +163,15 @@ def _layer(layer: str) -> int | Literal["auto"]:
     if not re.fullmatch(r"-?[0-9]+", layer):
         raise UserError(f"--layer takes a number or 'auto', not '{layer}'")
     return int(layer)
+
+
+def _keep(keep: str) -> int | float:
+    if re.fullmatch(r"-?[0-9]+", keep):
+        return int(keep)
+    try:
+        return float(keep)
+    except ValueError:
+        raise UserError(f"--keep takes a number of tokens or a share of the prompt, not '{keep}'") from None
 
 
 def _chunk(chunk: str | None) -> int | Literal["auto"] | None:

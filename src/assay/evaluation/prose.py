@@ -14,7 +14,6 @@ from pathlib import Path
 _LEAST = 20_000
 _MOST = 400_000
 _TEXTS = (".txt", ".md", ".rst")
-_LICENCE = re.compile(r"(licen[cs]e|copying|notice)[^.]*(\.txt|\.md)?", re.IGNORECASE)
 _PROSE = re.compile(r"[A-Za-z][^.!?]{30,}[.!?]")
 
 

@@ -14,6 +14,7 @@ from assay.methods.gemfilter.adapter import read_layers
 from assay.methods.gemfilter.chunks import Layout
 from assay.methods.gemfilter.prompts import prompt_of
 from assay.methods.gemfilter.scoring import causal_logits, logit_scores, pool
+from assay.studies.gemfilter.learners import anchored
 
 RULES = ("logits", "softmax", "window")
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
@@ -43,8 +44,11 @@ def test_chunks_cover_the_prompt_and_their_first_tokens_are_scored_by_others(
     if layout.chunks == 1:
         assert pieces == [list(range(length))]
         return
-    for before, after in zip(layout.starts, layout.starts[1:], strict=False):
-        assert before + layout.size - after >= overlap
+    steps = [after - before for before, after in zip(layout.starts, layout.starts[1:], strict=False)]
+    assert set(steps[:-1]) <= {chunk - overlap}
+    assert 0 < steps[-1] <= chunk - overlap
+    longer = Layout.of(length + 20, chunk, overlap=overlap, tail=tail, anchor=anchor, sink=sink)
+    assert longer.starts[: layout.chunks - 1] == layout.starts[:-1]
     # Whatever is no longer than the overlap, less the sink, stands whole in a chunk that scores all of it.
     whole = max(1, overlap - sink)
     body = range(layout.anchor, length - layout.tail - whole + 1)
@@ -66,7 +70,7 @@ def test_a_prompt_that_fits_into_one_chunk_is_read_whole(any_model, ids):
 @pytest.mark.parametrize("rule", RULES)
 def test_scores_are_one_softmax_over_all_chunks(any_model, ids, rule, anchor):
     """Against every chunk run alone, with the logits of all of them put side by side."""
-    chosen = GemFilter(layer=3, keep=16, rule=rule, **CUT, anchor=anchor, sink=2)
+    chosen = anchored(GemFilter(layer=3, keep=16, rule=rule, **CUT, sink=2), anchor)
     layout = chosen.layout(any_model, 60)
     assert layout.chunks > 2
     logits, places, allowed = [], [], []
@@ -230,7 +234,6 @@ def test_a_layer_is_chosen_on_chunks_and_beyond_the_context(make_model, tokenize
         ({"chunk": 2.5}, "chunk must be an integer"),
         ({"chunk": 20, "overlap": 20}, "overlap must be smaller than a chunk of 20 tokens"),
         ({"chunk": 20, "tail": 0}, "tail must be at least 1"),
-        ({"chunk": 20, "anchor": -1}, "anchor must be at least 0"),
         ({"chunk": 20, "chunk_memory": 0}, "chunk_memory must be positive"),
         ({"chunk": 20, "chunk_memory": float("nan")}, "chunk_memory must be a number"),
         ({"chunk": 20, "row": "middle"}, "chunks go with row='last' only"),

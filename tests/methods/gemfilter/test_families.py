@@ -1,12 +1,15 @@
 """Decoders of other families: where their attention is, what is read there, and what is refused with its reason."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from assay.methods.gemfilter import GemFilter, SnapKV, layer_scan
-from assay.methods.gemfilter.adapter import attention_at, attentions_of, sliding_window
+from assay.methods.gemfilter.adapter import attention_at, attentions_of, read_layers, sliding_window
 from assay.methods.gemfilter.prompts import prompt_of
 from assay.methods.gemfilter.remembered import fingerprint
+from assay.methods.gemfilter.scoring import causal_logits
 
 transformers = pytest.importorskip("transformers")
 SIZES = dict(
@@ -22,8 +25,21 @@ SIZES = dict(
     eos_token_id=None,
 )
 GPT = dict(vocab_size=97, n_embd=64, n_layer=4, n_head=8, n_positions=512, pad_token_id=0, eos_token_id=None)
+OPT = dict(
+    vocab_size=97, hidden_size=64, word_embed_proj_dim=64, ffn_dim=96, num_hidden_layers=4, num_attention_heads=8
+)
+OPT |= dict(max_position_embeddings=512, pad_token_id=0, bos_token_id=1, eos_token_id=None)
 HYBRID = ["mamba", "attention", "mamba", "attention"]
 MAMBA = dict(mamba_n_heads=8, mamba_d_head=16, mamba_d_state=8, mamba_expand=2, mamba_n_groups=1)
+WIDE = {**SIZES, "head_dim": 16}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
+SHARED = {**EXPERTS, "shared_expert_intermediate_size": 32}
+ROUTED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_group": 1, "topk_group": 1}
+LATENT = dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8)
+DEEPSEEK = {**SIZES, **LATENT, **ROUTED, "num_key_value_heads": 8, "n_shared_experts": 1, "first_k_dense_replace": 1}
+NEMOTRON = dict(mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=8, n_groups=1, chunk_size=16)
+LINEAR = dict(linear_num_value_heads=4, linear_num_key_heads=2, linear_key_head_dim=16, linear_value_head_dim=16)
+GPT_OSS = {**WIDE, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64}
 #: Class, options, and the layers that attend.
 READ = {
     "attn": ("GPT2", GPT, range(4)),
@@ -32,7 +48,41 @@ READ = {
     "linear": ("MiniMax", {**SIZES, "num_local_experts": 4, "head_dim": 8}, [0, 2]),
     "chunked": ("Llama4", {**SIZES, "head_dim": 8, "num_local_experts": 4, "attention_chunk_size": 32}, range(4)),
     "mask by name": ("Doge", SIZES, range(4)),
+    "Cohere": ("Cohere", SIZES, range(4)),
+    "DeepseekV2": ("DeepseekV2", DEEPSEEK, range(4)),
+    "DeepseekV3": ("DeepseekV3", DEEPSEEK, range(4)),
+    "Gemma": ("Gemma", WIDE, range(4)),
+    "Gemma2": ("Gemma2", {**WIDE, "sliding_window": 64}, range(4)),
+    "Gemma3": ("Gemma3", {**WIDE, "sliding_window": 64}, range(4)),
+    "Glm": ("Glm", WIDE, range(4)),
+    "GptOss": ("GptOss", GPT_OSS, range(4)),
+    "Granite": ("Granite", SIZES, range(4)),
+    "Jamba": (
+        "Jamba",
+        {**SIZES, "attn_layer_period": 2, "attn_layer_offset": 1, "num_experts": 4, "mamba_d_state": 8},
+        [1, 3],
+    ),
+    "Mixtral": ("Mixtral", {**SIZES, "num_local_experts": 4}, range(4)),
+    "NemotronH": (
+        "NemotronH",
+        {
+            **WIDE,
+            **NEMOTRON,
+            **ROUTED,
+            "layers_block_type": ["mamba", "attention", "moe", "attention"],
+            "moe_shared_expert_intermediate_size": 32,
+        },
+        [1, 3],
+    ),
+    "Olmo": ("Olmo", SIZES, range(4)),
+    "Olmo2": ("Olmo2", SIZES, range(4)),
+    "OPT": ("OPT", OPT, range(4)),
+    "Phi": ("Phi", SIZES, range(4)),
+    "Qwen2Moe": ("Qwen2Moe", {**SIZES, **SHARED}, range(4)),
+    "Qwen3Moe": ("Qwen3Moe", {**WIDE, **EXPERTS}, range(4)),
+    "Qwen3Next": ("Qwen3Next", {**WIDE, **SHARED, **LINEAR}, [3]),
 }
+CUT = {"chunk": 20, "overlap": 6, "tail": 10, "window": 8}
 REFUSED = {
     "Bloom": dict(vocab_size=97, hidden_size=64, n_layer=2, n_head=8),
     "XGLM": dict(vocab_size=97, d_model=64, num_layers=2, attention_heads=8, ffn_dim=96),
@@ -63,6 +113,23 @@ def test_attention_is_found_layer_by_layer(ids, kind):
     assert torch.equal(GemFilter(layers[0], 60).generate(model, ids, max_new_tokens=3, do_sample=False), expected)
 
 
+@pytest.mark.parametrize("kind", READ)
+def test_chunks_are_exact_in_every_family(ids, kind):
+    """One chunk that holds the prompt selects as the whole prompt does, and chunks of a batch score as one by one."""
+    family, options, layers = READ[kind]
+    model, layer = made(family, options), list(layers)[-1]
+    prompt = prompt_of(model, ids)
+    for rule in ("logits", "window"):
+        whole, one = (GemFilter(layer, 16, rule, window=8, **cut) for cut in ({}, {"chunk": 50, "tail": 10}))
+        expected, found = whole.select(model, ids), one.select(model, ids)
+        assert torch.equal(found.scores, expected.scores)
+        assert found.kept() == expected.kept()
+        together, alone = (
+            GemFilter(layer, 16, rule, **CUT, chunk_memory=memory).score(model, prompt) for memory in (1.0, 1e-9)
+        )
+        assert torch.allclose(together, alone, rtol=1e-3, atol=1e-4 * float(alone.abs().max()))
+
+
 @pytest.mark.parametrize("kind", ["attn", "attention"])
 def test_scores_of_other_families_are_their_own_attention(ids, kind):
     family, options, _ = READ[kind]
@@ -82,6 +149,48 @@ def test_scores_are_under_the_models_soft_cap(ids):
     assert torch.allclose(scores[0], attention[0, :, -1].sum(dim=0), atol=1e-5)
     chunked = GemFilter(1, rule="softmax", pooling=None, chunk=25, tail=10).score(model, prompt)[0]
     assert chunked.max() < 2 * chunked.min()  # a cap this low makes attention almost flat in chunks, too
+
+
+@pytest.mark.parametrize("rule", ["softmax", "window"])
+def test_learned_sinks_take_attention_off_the_tokens(ids, rule):
+    """Of gpt-oss: the scores are its own attention weights, whole and in chunks, in the filter and in SnapKV."""
+    model = made("GptOss", GPT_OSS, "eager")
+    for layer in model.model.layers:
+        torch.nn.init.uniform_(layer.self_attn.sinks, 1.0, 3.0)
+    rows, prompt = 7 if rule == "window" else 1, prompt_of(model, ids)
+    attention = model(ids, output_attentions=True).attentions[1][0, :, -rows:]
+    assert attention.sum(dim=-1).max() < 0.99  # the sinks have the rest
+    chosen = GemFilter(1, rule=rule, window=7, pooling=None)
+    scores = chosen.score(model, prompt)
+    assert torch.allclose(scores[0], attention.mean(dim=1).sum(dim=0), atol=1e-5)
+    cut = replace(chosen, chunk=20, overlap=6, tail=10, sink=0)
+    layout, logits, sinks = cut.layout(model, 60), [], model.model.layers[1].self_attn.sinks
+    for number in range(layout.chunks):
+        found = []
+        read_layers(model, ids[:, layout.positions(number)], None, [1], None, lambda _, one, to=found: to.append(one))
+        one = found[0].of(0)
+        logits.append(causal_logits(one.queries[:, -rows:], one.keys, one.scaling))
+    together = torch.cat([*logits, sinks[:, None, None].expand(-1, rows, 1)], dim=-1).softmax(dim=-1)
+    values = together[..., :-1].mean(dim=1).sum(dim=0)
+    places = torch.cat([layout.positions(number) for number in range(layout.chunks)])
+    expected = torch.stack([values[places == place].max() for place in range(60)])
+    assert torch.allclose(cut.score(model, prompt)[0], expected, atol=1e-5)
+
+
+def test_snapkv_sees_learned_sinks(ids):
+    model = made("GptOss", {**GPT_OSS, "layer_types": ["full_attention"] * 4}, "eager")
+    for layer in model.model.layers:
+        torch.nn.init.uniform_(layer.self_attn.sinks, 1.0, 3.0)
+    attention = model(ids, output_attentions=True).attentions[0][0, :, -8:, :52].sum(dim=1).reshape(2, 4, 52).mean(1)
+    seen = []
+
+    class Noting(SnapKV):
+        def scores(self, layer):
+            seen.append(super().scores(layer))
+            return seen[-1]
+
+    Noting(20, window=8, kernel=1).generate(model, ids, max_new_tokens=1, do_sample=False)
+    assert torch.allclose(seen[0][0], attention, atol=1e-5)
 
 
 def test_layers_without_attention_are_named_and_keep_nothing(ids):

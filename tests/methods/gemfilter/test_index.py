@@ -15,6 +15,7 @@ from assay.methods.gemfilter.chunks import Layout
 from assay.methods.gemfilter.index import DamagedIndex, MemoryStore, OtherIndex
 from assay.methods.gemfilter.index.reader import Reader
 from assay.methods.gemfilter.index.shelf import Shelf, pieces
+from assay.studies.gemfilter.learners import anchored
 
 transformers = pytest.importorskip("transformers")
 RULES = ("logits", "softmax", "window")
@@ -63,7 +64,7 @@ def agrees_with_a_fresh_pass(model, layer, rule, store=None):
     document = DOCUMENTS["long"]
     index.add("long", document)
     found = index.select(TAIL)
-    fresh = replace(chosen, keep=10_000, tail=len(TAIL), anchor=len(HEAD), keep_last=len(TAIL))
+    fresh = anchored(replace(chosen, keep=10_000, tail=len(TAIL), keep_last=len(TAIL)), len(HEAD))
     prompt = torch.tensor([HEAD + document + TAIL])
     scores = replace(fresh, keep=53).select(model, prompt).scores[0, 3:153]
     assert torch.allclose(found.scores["long"], scores, rtol=1e-3, atol=1e-3 * float(scores.std()))
@@ -190,6 +191,18 @@ def test_adding_changing_and_removing_touch_the_documents_own_chunks(llama):
     assert (made.read, made.removed) == (1, 1)
     fresh = FilterIndex(llama, GemFilter(3, keep=30, **CUT))
     fresh.update({"middle": DOCUMENTS["middle"], "new": DOCUMENTS["short"]})
+    assert fresh.select(TAIL).kept == index.select(TAIL).kept
+
+
+@pytest.mark.parametrize("more", [1, 5, 20, 33])
+def test_of_a_document_that_grew_the_last_chunks_are_read(llama, more):
+    index = FilterIndex(llama, GemFilter(3, keep=30, **CUT))
+    index.add("log", tokens(1000, 6))
+    took = index.add("log", tokens(1000, 6) + tokens(more, 7))
+    assert took.read <= 2
+    assert took.reused >= 30
+    fresh = FilterIndex(llama, GemFilter(3, keep=30, **CUT))
+    fresh.add("log", tokens(1000, 6) + tokens(more, 7))
     assert fresh.select(TAIL).kept == index.select(TAIL).kept
 
 

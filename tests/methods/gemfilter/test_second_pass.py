@@ -30,6 +30,34 @@ def test_custom_generate_is_the_methods_own_generation(llama, ids, gem, options)
     assert torch.equal(llama.generate(**inputs, **options, custom_generate=gem), expected)
 
 
+class Heard(transformers.generation.streamers.BaseStreamer):
+    """What a streamer is handed, and how often it is told the end."""
+
+    def __init__(self):
+        self.parts, self.ends = [], 0
+
+    def put(self, value):
+        self.parts.append(value.flatten().tolist())
+
+    def end(self):
+        self.ends += 1
+
+
+@pytest.mark.parametrize("gem", [GEM, CUT], ids=["whole", "chunks"])
+def test_a_streamer_is_handed_the_kept_tokens_and_then_each_new_one(llama, ids, gem):
+    heard = Heard()
+    made = gem.generate(llama, ids, max_new_tokens=5, do_sample=False, streamer=heard)
+    assert heard.parts == [ids[0, gem.select(llama, ids).kept()].tolist(), *([new] for new in made[0, 60:].tolist())]
+    assert len(heard.parts) == 6
+    assert heard.ends == 1
+
+
+def test_a_streamer_that_skips_the_prompt_prints_the_answer_alone(llama, ids, tokenizer, capsys):
+    streamer = transformers.TextStreamer(tokenizer, skip_prompt=True)
+    made = GEM.generate(llama, ids, max_new_tokens=5, do_sample=False, streamer=streamer)
+    assert capsys.readouterr().out.strip() == tokenizer.decode(made[0, 60:].tolist()).strip()
+
+
 def test_so_it_is_in_every_family(any_model, ids):
     for gem in (GEM, CUT):
         expected = gem.generate(any_model, ids, max_new_tokens=4, do_sample=False)

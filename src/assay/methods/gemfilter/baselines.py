@@ -6,6 +6,7 @@ All take what ``model.generate`` takes. ``share_prefill`` runs the prompt once f
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.nn.functional import pad
 
 from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods.gemfilter.adapter import Attended, Projected, compressible
+from assay.methods.gemfilter.budget import budget_of, check_keep
 from assay.methods.gemfilter.compression import Compression
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of
@@ -40,18 +42,27 @@ class FullAttention(Compression):
 
 @dataclass(frozen=True)
 class _Recent(Compression):
-    """Keeps the last ``window`` entries and the best-scored of the others, ``keep`` in all."""
+    """Keeps the last ``window`` entries and the best-scored of the others, ``keep`` in all; below 1 that is a share of
+    the prompt."""
 
-    keep: int = field(default=1024, metadata=limits(least=1))
+    keep: int | float = 1024
     window: int = field(default=32, metadata=limits(least=1))
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.keep <= self.window:
+        check_keep(self.keep)
+        if 1 <= self.keep <= self.window:
             raise ValueError(f"keep = {self.keep} must exceed the window of {self.window} recent tokens")
 
     def budget(self, length: int) -> int:
-        return min(self.keep, length)
+        return self._room(length)
+
+    def _room(self, length: int, padding: Sequence[int] | None = None) -> int:
+        room = budget_of(self.keep, length, padding)
+        if room <= self.window and room < length:
+            share = f"keep = {self.keep} of {length} tokens is {room}"
+            raise ValueError(f"{share}, which must exceed the window of {self.window} recent tokens")
+        return room
 
     @abstractmethod
     def scores(self, layer: Attended) -> Tensor:
@@ -60,11 +71,11 @@ class _Recent(Compression):
 
     def positions(self, layer: Attended) -> Tensor | None:
         n = layer.hidden.shape[1]
-        if n <= self.keep:
+        if n <= (room := self._room(n, layer.padding)):
             return None
         scores = self.scores(layer)
         _refuse_nan(scores)
-        return self.best_and_recent(scores, self.keep)
+        return self.best_and_recent(scores, room)
 
     def best_and_recent(self, scores: Tensor, keep: int) -> Tensor:
         """``keep`` entries: the last ``window`` and the best of those before, whose scores are given."""
@@ -82,7 +93,7 @@ def _refuse_nan(scores: Tensor) -> None:
 def _received(layer: Attended, query: Tensor, keys: Tensor, per_query_head: bool = False) -> Tensor:
     """Attention that each key received from the rows of ``query`` (heads, rows, width): (kv_heads, n), the mean over
     each key's group, or (heads, n)."""
-    summed = attention_rows(query, keys, layer.scaling, softcap=layer.softcap).sum(dim=1)
+    summed = attention_rows(query, keys, layer.scaling, softcap=layer.softcap, sinks=layer.sinks).sum(dim=1)
     return summed if per_query_head else summed.reshape(keys.shape[0], -1, summed.shape[-1]).mean(dim=1)
 
 
@@ -126,6 +137,11 @@ class H2O(_Recent):
     block: int = field(default=512, metadata=limits(least=1))
     decode_eviction: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.decode_eviction and self.keep < 1:
+            raise ValueError("decode_eviction holds the cache at one size: give keep as a number of tokens")
+
     def totals(self, layer: Attended) -> Tensor:
         """Attention that each entry received from all queries of the prompt: (batch, kv_heads, n), -inf at padding."""
         n = layer.hidden.shape[1]
@@ -151,7 +167,7 @@ class H2O(_Recent):
         if n <= self.keep:
             layer.cache_layer.totals = totals
             return None
-        kept = self.best_and_recent(totals[..., : n - self.window], self.keep)
+        kept = self.best_and_recent(totals[..., : n - self.window], int(self.keep))
         layer.cache_layer.totals = totals.gather(2, kept)
         return kept
 
@@ -166,7 +182,7 @@ class H2O(_Recent):
         ]
         totals = pad(layer.cache_layer.totals, (0, new)) + torch.stack(rows)
         if totals.shape[-1] > self.keep:
-            kept = self.best_and_recent(totals[..., : -self.window], self.keep)
+            kept = self.best_and_recent(totals[..., : -self.window], int(self.keep))
             layer.cache_layer.gather(kept)
             totals = totals.gather(2, kept)
         layer.cache_layer.totals = totals
@@ -178,18 +194,17 @@ def filtered_positions(chosen: GemFilter, layer: Attended) -> Tensor:
     n = layer.hidden.shape[1]
     ids = torch.zeros(layer.hidden.shape[:2], dtype=torch.long, device=layer.hidden.device)
     prompt = Prompt(ids, _real(layer, ids))
-    if prompt.mask is not None and chosen.keep < 1:
-        raise ValueError("prompts of several lengths have several shares: give one-run's filter keep as a number")
+    room = budget_of(chosen.keep, n, layer.padding)
     rows = 1 if chosen.rule != "window" else min(chosen.window, n)
     whole = chosen.row != "last"
     queries = layer.queries(0 if whole else n - rows, n)
     if whole and not chosen.searches_row:
         places = [real[chosen._position(len(real))] for real in map(prompt.real, range(prompt.batch))]
         queries = torch.stack([query[:, place : place + 1] for query, place in zip(queries, places, strict=True)])
-    scores = chosen.scores_of(Projected(queries, layer.keys, layer.scaling, layer.softcap), prompt)
+    scores = chosen.scores_of(Projected(queries, layer.keys, layer.scaling, layer.softcap, layer.sinks), prompt)
     if prompt.mask is None:
         return chosen.best(scores)
-    kept, room = [], chosen.budget(n)
+    kept = []
     for row in range(prompt.batch):
         best = (real := prompt.real(row))[chosen.best(scores[row, real])]
         kept.append(torch.cat([torch.arange(room - len(best), device=best.device), best]))

@@ -7,7 +7,6 @@ in the prompt, and no position lies beyond what the model was trained for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,16 +35,16 @@ class Layout:
 
     @classmethod
     def of(cls, length: int, chunk: int, *, overlap: int, tail: int, anchor: int = 0, sink: int = 0) -> Layout:
-        """Chunks of ``chunk`` tokens of the body that share at least ``overlap`` with their neighbours, evenly spaced
-        so that the last one is as long as the others. A body that fits into one chunk is one."""
+        """Chunks of ``chunk`` tokens of the body, each of which shares ``overlap`` with the one before; the last ends
+        with the body and may share more. A text that grows keeps all chunks but the last where they were. A body that
+        fits into one chunk is one."""
         tail = min(tail, length)
         anchor = min(anchor, length - tail)
         body = length - tail - anchor
         if body <= chunk:
             return cls(length, (anchor,), body, tail, anchor, sink)
-        count = math.ceil((body - overlap) / (chunk - overlap))
-        starts = tuple(anchor + (body - chunk) * number // (count - 1) for number in range(count))
-        return cls(length, starts, chunk, tail, anchor, sink)
+        last = anchor + body - chunk
+        return cls(length, (*range(anchor, last, chunk - overlap), last), chunk, tail, anchor, sink)
 
     @property
     def chunks(self) -> int:
@@ -90,13 +89,14 @@ class Joined:
     """Scores of one prompt's tokens under a rule, collected chunk by chunk in any order.
 
     Raw logits are comparable as they are. Attention is one softmax over the keys of all chunks, for every row and head:
-    each chunk's own attention is kept with its normaliser until all are there. A token that several chunks score takes
-    its best score.
+    each chunk's own attention is kept with its normaliser until all are there. A model's learned sinks take part in it
+    once. A token that several chunks score takes its best score.
     """
 
     def __init__(self, rule: str, layout: Cut) -> None:
         self.rule, self.layout = rule, layout
         self.chunks: dict[int, tuple[Tensor, Tensor]] = {}
+        self.sinks: Tensor | None = None
 
     def add(self, number: int, projected: Projected) -> None:
         """A chunk's last queries (heads, rows, width) and its keys (kv_heads, n, width)."""
@@ -107,6 +107,7 @@ class Joined:
             return
         rows = queries[:, -1:] if self.rule == "softmax" else queries
         logits = causal_logits(rows, keys, projected.scaling, softcap=projected.softcap)
+        self.sinks = projected.sinks
         size = logits.logsumexp(dim=-1)
         attention = (logits - size[..., None]).exp()
         # A window's attention is heads × rows numbers a token: half of the memory where that is scarce.
@@ -117,6 +118,8 @@ class Joined:
         device = self.chunks[0][0].device
         best = torch.full((self.layout.length,), float("-inf"), device=device)
         total = torch.stack([size for _, size in self.chunks.values()]).logsumexp(dim=0)
+        if self.sinks is not None:
+            total = torch.logaddexp(total, self.sinks[:, None])
         for number, (found, size) in sorted(self.chunks.items()):
             if self.rule != "logits":
                 found = torch.einsum("hrn,hr->n", found.float(), (size - total).exp() / size.shape[-1])

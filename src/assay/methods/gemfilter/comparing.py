@@ -13,6 +13,7 @@ from assay.evaluation.contract import Method
 from assay.evaluation.measure import peak_counts
 from assay.methods._checks import one_of
 from assay.methods.gemfilter.baselines import H2O, FullAttention, OneRun, SnapKV
+from assay.methods.gemfilter.budget import budget_of
 from assay.methods.gemfilter.choice import choose_filter_layer, measured_length
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.selection import Selection
@@ -42,12 +43,13 @@ def warnings_told(tell: Tell) -> Iterator[None]:
 class Comparison:
     """Which methods, and the filter whose budget they share.
 
-    Without ``keep`` an eighth of a prompt stays. ``layer="auto"`` measures the layer on needle prompts of about the
-    prompt's length, and the rule with it unless one is named. ``chunk`` is GemFilter's.
+    Without ``keep`` an eighth of a prompt stays; below 1 it is a share of the prompt. ``layer="auto"`` measures the
+    layer on needle prompts of about the prompt's length, and the rule with it unless one is named. ``chunk`` is
+    GemFilter's.
     """
 
     methods: Sequence[str] = ("full", "gemfilter")
-    keep: int | None = None
+    keep: int | float | None = None
     layer: int | Literal["auto"] = "auto"
     rule: str | None = None
     chunk: int | Literal["auto"] | None = None
@@ -59,14 +61,16 @@ class Comparison:
         if self.chunk is not None and "one-run" in self.methods:
             raise ValueError("one-run reads the prompt whole: it does not go with chunks")
 
-    def _wanted(self, keep: int) -> GemFilter:
+    def _wanted(self, keep: float) -> GemFilter:
         """The filter that was asked for, at layer 0 where one is to be measured."""
         layer = 0 if self.layer == "auto" else self.layer
         return GemFilter(layer=layer, keep=keep, rule=self.rule or "logits", chunk=self.chunk)  # type: ignore[arg-type]
 
     def budget(self, length: int) -> int:
         """Tokens that stay of a prompt of ``length``."""
-        return max(1, length // _KEEP_ONE_IN) if self.keep is None else self.keep
+        if self.keep is None:
+            return max(1, length // _KEEP_ONE_IN)
+        return int(self.keep) if self.keep >= 1 else budget_of(self.keep, length)
 
     def filter(self, loaded: Loaded, length: int, tell: Tell = _silent) -> GemFilter:
         """The filter for prompts of ``length`` tokens; of a measured layer ``tell`` hears how far it can be trusted."""

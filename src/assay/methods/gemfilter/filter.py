@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from assay.evaluation.measure import now
 from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers
+from assay.methods.gemfilter.budget import budget_of, check_keep
 from assay.methods.gemfilter.cautions import Once, too_far, too_long
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
 from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
@@ -40,11 +41,11 @@ class GemFilter:
     quadratic in the prompt) or a position. ``keep`` below 1 is a share of the prompt. ``mlp_chunk`` bounds the memory
     of pass 1.
 
-    ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it and
-    its first ``anchor`` tokens in front, so that time grows with the length and not with its square, and no prompt is
-    too long; ``auto`` does so with prompts of more than 4,096 tokens or beyond the model's context. Neighbours share
-    ``overlap`` tokens (an eighth of a chunk by default). The first ``sink`` tokens of a chunk are scored by the one
-    before it. Chunks run together as far as ``chunk_memory`` GiB of activations go.
+    ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it, so
+    that time grows with the length and not with its square, and no prompt is too long; ``auto`` does so with prompts of
+    more than 4,096 tokens or beyond the model's context. Neighbours share ``overlap`` tokens (an eighth of a chunk by
+    default). The first ``sink`` tokens of a chunk are scored by the one before it. Chunks run together as far as
+    ``chunk_memory`` GiB of activations go.
     """
 
     layer: int | Literal["auto"] = field(metadata=limits(least=0))
@@ -61,18 +62,16 @@ class GemFilter:
     chunk: int | Literal["auto"] | None = field(default=None, metadata=limits(least=2))
     overlap: int | None = field(default=None, metadata=limits(least=0))
     tail: int = field(default=128, metadata=limits(least=1))
-    anchor: int = field(default=0, metadata=limits(least=0))
     sink: int = field(default=4, metadata=limits(least=0))
     chunk_memory: float = field(default=1.0, metadata=limits(above=0))
 
     name = "gemfilter"
+    #: Tokens of the prompt's beginning in front of every chunk: no setting, since it measured no better.
+    anchor = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if isinstance(self.keep, float) and not 0 < self.keep < 1:
-            raise ValueError(f"keep must be an integer, or a share of the prompt between 0 and 1, not {self.keep}")
-        if self.keep <= 0:
-            raise ValueError(f"keep must be at least 1, not {self.keep}")
+        check_keep(self.keep)
         if self.kernel % 2 == 0:
             raise ValueError(f"kernel must be odd, not {self.kernel}: an even one would change the prompt's length")
         if self.keep_first + self.keep_last > self.keep >= 1:
@@ -218,7 +217,8 @@ class GemFilter:
                 queries = everywhere[:, last : last + 1]
             elif self.row != "last":
                 last = self._position(len(real))
-            raw = token_scores(self.rule, queries, keys, projected.scaling, last, softcap=projected.softcap)
+            cap, sinks = projected.softcap, projected.sinks
+            raw = token_scores(self.rule, queries, keys, projected.scaling, last, softcap=cap, sinks=sinks)
             scores[row, real] = self.pooled(raw)
         return scores
 
@@ -266,7 +266,7 @@ class GemFilter:
 
     def budget(self, length: int) -> int:
         """How many tokens of a prompt of ``length`` stay."""
-        return min(int(self.keep) if self.keep >= 1 else max(1, round(self.keep * length)), length)
+        return budget_of(self.keep, length)
 
     def at(self, layer: int) -> GemFilter:
         """The same filter at another layer."""

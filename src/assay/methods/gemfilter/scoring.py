@@ -23,14 +23,24 @@ def logit_scores(query: Tensor, keys: Tensor) -> Tensor:
 
 
 def attention_rows(
-    queries: Tensor, keys: Tensor, scaling: float, last: int | None = None, *, softcap: float | None = None
+    queries: Tensor,
+    keys: Tensor,
+    scaling: float,
+    last: int | None = None,
+    *,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
 ) -> Tensor:
     """Softmax attention of some rows: queries (heads, rows, width), keys (kv_heads, n, width) -> (heads, rows, n).
 
     The rows are consecutive positions; ``last`` is the last one's position (the end of the prompt by default), and
-    keys after a row's own position are masked. ``softcap`` bounds the logits as the model does, c·tanh(logits/c).
+    keys after a row's own position are masked. ``softcap`` bounds the logits as the model does, c·tanh(logits/c), and
+    ``sinks`` (heads,) are logits that stand beside those of the keys and draw attention off them.
     """
-    return causal_logits(queries, keys, scaling, last, softcap=softcap).softmax(dim=-1)
+    logits = causal_logits(queries, keys, scaling, last, softcap=softcap)
+    if sinks is None:
+        return logits.softmax(dim=-1)
+    return torch.cat([logits, sinks[:, None, None].expand(-1, logits.shape[1], 1)], dim=-1).softmax(dim=-1)[..., :-1]
 
 
 def causal_logits(
@@ -78,16 +88,17 @@ def token_scores(
     last: int | None = None,
     *,
     softcap: float | None = None,
+    sinks: Tensor | None = None,
 ) -> Tensor:
     """The score of every key under a rule: queries (heads, rows, width), keys (kv_heads, n, width) -> (n,).
 
     ``logits`` is the text's rule and looks at the last of the rows alone, as does ``softmax``; ``window`` averages the
-    attention of all rows. All three sum over heads. A soft cap bounds attention's logits; raw ones stay raw.
+    attention of all rows. All three sum over heads. A soft cap and sinks change attention; raw logits stay raw.
     """
     if rule == "logits":
         return logit_scores(queries[:, -1], keys)
     rows = queries[:, -1:] if rule == "softmax" else queries
-    return attention_rows(rows, keys, scaling, last, softcap=softcap).mean(dim=1).sum(dim=0)
+    return attention_rows(rows, keys, scaling, last, softcap=softcap, sinks=sinks).mean(dim=1).sum(dim=0)
 
 
 def pool(scores: Tensor, kind: str | None, kernel: int, *, count_include_pad: bool = True) -> Tensor:

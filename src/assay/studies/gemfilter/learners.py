@@ -6,7 +6,7 @@ Nothing is trained. A seed draws prompts, and for the exact arms the weights of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -38,6 +38,19 @@ def report(record: Callable[..., None], per_seed: Sequence[Sequence[Row]]) -> No
         columns, first, _ = rows[0]
         trials = [row.trials for row in rows if row.trials is not None]
         record(at=columns, trials=trials or None, **{name: [row.metrics[name] for row in rows] for name in first})
+
+
+@dataclass(frozen=True)
+class Anchored(GemFilter):
+    """A filter whose chunks have the prompt's first tokens in front, as Star Attention's have. An ablation: it keeps no
+    more of a fact (X7), and is no part of the method."""
+
+    anchor: int = 0
+
+
+def anchored(chosen: GemFilter, tokens: int) -> Anchored:
+    """The same filter with an anchor of so many tokens."""
+    return Anchored(**{one.name: getattr(chosen, one.name) for one in fields(GemFilter)}, anchor=tokens)
 
 
 class Watch(Compression):

@@ -33,6 +33,30 @@ def test_a_chunk_that_holds_the_prompt_keeps_what_the_whole_prompt_does(loaded):
     assert found["whole"] == found["chunks of 4096"]
 
 
+def test_a_whole_prompt_is_read_with_its_own_layer_and_rule(loaded):
+    tuned = replace(READING, whole_layer=2, whole_rule="logits")
+    prompt = tuned.prompt(loaded, 0, "ingredient", 768)
+    assert (tuned.whole(768).layer, tuned.whole(768).rule) == (2, "logits")
+    assert (tuned.cut(prompt).layer, tuned.cut(prompt).rule) == (1, "window")
+    kept = learners.kept_by(loaded, prompt, {"whole": tuned.whole(768), "one chunk": tuned.cut(prompt, 4096)})
+    ids = torch.tensor([prompt.ids])
+    assert torch.equal(kept["whole"], tuned.whole(768).select(loaded.model, ids).indices)
+    assert not torch.equal(kept["whole"], kept["one chunk"])
+
+
+def test_one_word_facts_are_read_in_chunks_of_the_chosen_size(loaded):
+    rows = learners.word_rows(loaded, 2, 768, READING)
+    assert set(by_method(rows, "accuracy")) == {"chunks of 128"}
+    same = by_method(learners.recall_rows(loaded, 2, "ingredient", 768, READING, within=False), "recall")
+    assert by_method(rows, "recall") == {"chunks of 128": same["chunks of 128"]}
+
+
+def test_a_layer_is_chosen_on_chunks_and_on_whole_prompts(loaded):
+    for chunk in (128, None):
+        rows = learners.choice_rows(loaded, 0, 512, 4, chunk)
+        assert 0 <= rows[0].metrics["chosen_layer"] < 3
+
+
 def test_recall_is_that_of_the_methods_own_selection(loaded):
     prompt = READING.prompt(loaded, 3, "passcode", 768)
     ids = torch.tensor([prompt.ids])
@@ -73,8 +97,8 @@ def test_the_order_of_chunks_changes_no_more_than_pooling_may(loaded, seed):
 
 
 def test_without_pooling_the_order_of_chunks_changes_nothing(loaded, monkeypatch):
-    plain = Reading.whole
-    monkeypatch.setattr(Reading, "whole", lambda self, length: replace(plain(self, length), pooling=None))
+    usual = Reading.cut
+    monkeypatch.setattr(Reading, "cut", lambda *given, **options: usual(*given, **options, pooling=None))
     prompt = READING.prompt(loaded, 0, "activity", 768)
     assert learners._permuted_row(loaded, prompt, 0, READING).metrics == {"changed": 0.0}
 

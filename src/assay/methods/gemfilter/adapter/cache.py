@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from assay._extras import extra
 from assay.methods.gemfilter.adapter.decoder import attentions_of, layers_of, sliding_window
 from assay.methods.gemfilter.adapter.interface import attention_seen
-from assay.methods.gemfilter.adapter.projecting import known_family, project_queries
+from assay.methods.gemfilter.adapter.projecting import Projected, known_family, project_queries
 
 
 @memoize
@@ -127,7 +127,7 @@ class Attended:
     cache_layer: Any
     hidden: Tensor
     rotary: tuple[Tensor, Tensor] | None
-    seen: tuple[Tensor, float, float | None] | None = None
+    seen: Projected | None = None
     padding: Sequence[int] | None = None
 
     def blank(self, row: int) -> int:
@@ -139,12 +139,17 @@ class Attended:
     @property
     def scaling(self) -> float:
         """What the attention multiplies logits with."""
-        return float(self.attention.scaling) if self.seen is None else self.seen[1]
+        return float(self.attention.scaling) if self.seen is None else self.seen.scaling
 
     @property
     def softcap(self) -> float | None:
         """What the attention bounds logits by."""
-        return None if self.seen is None else self.seen[2]
+        return None if self.seen is None else self.seen.softcap
+
+    @property
+    def sinks(self) -> Tensor | None:
+        """Learned logits, (heads,), that take part in the softmax of every row."""
+        return None if self.seen is None else self.seen.sinks
 
     @property
     def keys(self) -> Tensor:
@@ -155,7 +160,7 @@ class Attended:
     def queries(self, start: int, stop: int) -> Tensor:
         """Rotated queries of the tokens ``start..stop`` of this forward pass: (batch, heads, rows, width)."""
         if self.seen is not None:
-            return self.seen[0][:, :, start:stop]
+            return self.seen.queries[:, :, start:stop]
         assert self.rotary is not None
         part = tuple(side[:, start:stop] for side in self.rotary)
         return project_queries(self.attention, self.hidden[:, start:stop], (part[0], part[1]))
@@ -174,7 +179,7 @@ def after_attention(
     by_name = all(known_family(attention) for attention in attentions)
     # Only a family that is known by name can be told to attend without repeating keys.
     groups = [attention.num_key_value_groups if by_name else 1 for attention in attentions]
-    queries: dict[int, tuple[Tensor, float, float | None]] = {}
+    queries: dict[int, Projected] = {}
 
     def restore(index: int) -> None:
         if by_name:
@@ -201,8 +206,8 @@ def after_attention(
 
         return look
 
-    def note(index: int, query: Tensor, _: Tensor, scaling: float, softcap: float | None) -> None:
-        queries[index] = query, scaling, softcap
+    def note(index: int, projected: Projected) -> None:
+        queries[index] = projected
 
     handles = []
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -47,17 +48,14 @@ def read_tail(model: nn.Module, states: Sequence[State], tail: Tensor, layer: in
         cache.update(keys, values, number)
     found: list[Projected] = []
 
-    def see(query: Tensor, key: Tensor, scaling: float, softcap: float | None) -> None:
-        found.append(Projected(query[:, :, -rows:], key, scaling, softcap))
-
-    _run(model, tail.to(like.device).expand(len(states), -1), cache, layer, see, None)
-    return found[0]
+    _run(model, tail.to(like.device).expand(len(states), -1), cache, layer, found.append, None)
+    return replace(found[0], queries=found[0].queries[:, :, -rows:])
 
 
 def _run(model: nn.Module, ids: Tensor, cache: Any, layer: int, see: Any, mlp_chunk: int | None) -> None:
-    def look(number: int, query: Tensor, key: Tensor, scaling: float, softcap: float | None) -> None:
+    def look(number: int, projected: Projected) -> None:
         if number == layer:
-            see(query, key, scaling, softcap)
+            see(projected)
             raise Stop
 
     with uncached_casts(), rotation_kept(model), attention_seen(model, look), chunked_mlp(model, mlp_chunk, layer):

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from assay._extras import extra
 from assay.methods.gemfilter.adapter.decoder import attention_at
+from assay.methods.gemfilter.adapter.projecting import Projected
 from assay.networks.pretrained import text_config
 
 _names = itertools.count()
 
-#: Told the layer, its queries and keys after everything that the architecture does to them, what it multiplies their
-#: products with, and its soft cap.
-See = Callable[[int, Tensor, Tensor, float, float | None], None]
+#: Told the layer, and its queries and keys after everything that the architecture does to them.
+See = Callable[[int, Projected], None]
 
 
 @contextmanager
@@ -39,7 +39,9 @@ def attention_seen(model: nn.Module, see: See) -> Iterator[None]:
         module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any = None, **kwargs: Any
     ) -> Any:
         scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5
-        see(index[id(module)], query, key, float(scaling), kwargs.get("softcap"))
+        sinks = kwargs.get("s_aux")
+        sinks = None if sinks is None else sinks.detach().float().reshape(-1)
+        see(index[id(module)], Projected(query, key, float(scaling), kwargs.get("softcap"), sinks))
         eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(usual, eager)
         return attend(module, query, key, value, attention_mask, **kwargs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -16,16 +16,18 @@ _FUSED = ("Phi3Attention",)
 @dataclass(frozen=True)
 class Projected:
     """Rotated queries (batch, heads, rows, width) and keys (batch, kv_heads, n, width) of one layer, with what its
-    attention does to their products."""
+    attention does to their products: a factor, a soft cap, and learned ``sinks`` (heads,), logits beside those of the
+    keys that take part in every row's softmax."""
 
     queries: Tensor
     keys: Tensor
     scaling: float
     softcap: float | None = None
+    sinks: Tensor | None = None
 
     def of(self, row: int) -> Projected:
         """One row of the batch, without its dimension."""
-        return Projected(self.queries[row], self.keys[row], self.scaling, self.softcap)
+        return replace(self, queries=self.queries[row], keys=self.keys[row])
 
 
 def known_family(attention: nn.Module) -> bool:

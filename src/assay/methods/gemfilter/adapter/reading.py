@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -93,9 +94,10 @@ def _by_name(model: nn.Module, layers: list[int], rows: Tensor | None, take: Tak
 def _by_interface(model: nn.Module, layers: list[int], rows: Tensor | None, take: Take) -> Iterator[None]:
     """For one forward pass, through the attention interface."""
 
-    def see(layer: int, query: Tensor, key: Tensor, scaling: float, softcap: float | None) -> None:
+    def see(layer: int, projected: Projected) -> None:
         if layer in layers:
-            take(layer, Projected(query if rows is None else _rows_of(query, rows), key, scaling, softcap))
+            wanted = projected if rows is None else replace(projected, queries=_rows_of(projected.queries, rows))
+            take(layer, wanted)
             if layer == max(layers):
                 raise Stop
 

@@ -71,7 +71,7 @@ class FilterIndex:
         self.store: Store = MemoryStore() if store is None else store
         size = _chunk_size(model, chosen, len(self.head))
         overlap = size // 8 if chosen.overlap is None else min(chosen.overlap, size - 1)
-        self.chosen = replace(chosen, chunk=size, overlap=overlap, tail=max(chosen.tail, chosen.rows), anchor=0)
+        self.chosen = replace(chosen, chunk=size, overlap=overlap, tail=max(chosen.tail, chosen.rows))
         self.layer, self.size, self.overlap = chosen.layer, size, overlap
         one_of("dtype", dtype, ("auto", *DTYPES))
         own = str(next(model.parameters()).dtype).removeprefix("torch.")

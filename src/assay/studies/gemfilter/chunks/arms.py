@@ -12,7 +12,7 @@ from assay.training import Seeds
 from ..choice.learners import TINY, loaded_model
 from ..learners import Rule, report
 from ..params import DEPTHS
-from .learners import KINDS, Reading, answer_rows, choice_rows, control_rows, far_rows, recall_rows
+from .learners import KINDS, Reading, answer_rows, choice_rows, control_rows, far_rows, recall_rows, word_rows
 from .problem import FAR, HAYSTACKS
 
 _LEAST = 512
@@ -22,6 +22,8 @@ class Params(lab.Params):
     chunk_model: str = Field("smollm2", description="the model that reads in chunks; tiny is a random one, for trying")
     chunk_layer: int = Field(18, ge=0, description="its filter layer, chosen on chunks of other texts")
     chunk_rule: Rule = Field("window", description="its rule, chosen with the layer")
+    whole_layer: int = Field(17, ge=0, description="the filter layer of whole prompts, chosen on other texts")
+    whole_rule: Rule = Field("window", description="their rule, chosen with the layer")
     chunk: int = Field(1024, ge=2, description="tokens of a chunk, as the method's auto takes them")
     chunk_sizes: tuple[PositiveInt, ...] = Field(
         (256, 512, 1024, 2048),
@@ -70,10 +72,12 @@ class Params(lab.Params):
             self.chunk_depths,
             self.chunk_haystacks,
             self.chunk_tokens,
+            self.whole_layer,
+            self.whole_rule,
         )
 
 
-ARMS = ("chunks", "chunk-answers", "chunks-beyond", "chunks-far", "chunk-controls", "chunk-choice")
+ARMS = ("chunks", "chunk-answers", "chunks-beyond", "chunk-words", "chunks-far", "chunk-controls", "chunk-choice")
 
 part = lab.Part(
     "chunks",
@@ -83,6 +87,7 @@ part = lab.Part(
             arms=ARMS,
             chunk_model=TINY,
             chunk_layer=1,
+            whole_layer=1,
             chunk=128,
             chunk_sizes=(128, 256),
             chunk_lengths=(768,),
@@ -95,8 +100,11 @@ part = lab.Part(
         "laptop": lab.PartPreset(fewer=dict.fromkeys(ARMS, 8) | {"chunk-choice": 3}),
         "paper": lab.PartPreset(
             arms=ARMS,
-            # A prompt of 131,072 tokens takes a GPU some ten seconds: 24 of them, 8 of every kind of fact.
-            fewer=dict.fromkeys(ARMS, 24) | {"chunks-beyond": 8, "chunk-choice": 3},
+            # A prompt of 131,072 tokens takes a GPU some ten seconds in all six ways of cutting it: 24 of them, 8 of
+            # every kind of fact. Nine answers in ten are shown by no fewer than 36 of 36: one-word facts, cut in one
+            # way, have 40 prompts of every length, which adds about two minutes, and so have facts in several places.
+            fewer=dict.fromkeys(ARMS, 24)
+            | {"chunks-beyond": 8, "chunk-words": 40, "chunks-far": 40, "chunk-choice": 3},
             chunk_lengths=(2048, 4096, 7936),
             chunk_beyond=(16_384, 32_768, 131_072),
         ),
@@ -107,6 +115,8 @@ READING = (
     "chunk_model",
     "chunk_layer",
     "chunk_rule",
+    "whole_layer",
+    "whole_rule",
     "chunk",
     "chunk_sizes",
     "chunk_depths",
@@ -146,6 +156,13 @@ def chunks_beyond(params: Params, seeds: Seeds, record: lab.Recorder, *, length:
     report(record, [recall_rows(loaded, seed, kind, length, reading, **beyond) for seed in seeds])
 
 
+@part.arm("chunk-words", over={"length": lambda p: p.chunk_beyond}, uses=READING, **_MODEL)
+def chunk_words(params: Params, seeds: Seeds, record: lab.Recorder, *, length: int) -> None:
+    """Facts of one word beyond the context, in chunks of the chosen size alone: prompts enough to count answers."""
+    loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
+    report(record, [word_rows(loaded, seed, length, reading) for seed in seeds])
+
+
 @part.arm("chunks-far", over={"task": list(FAR)}, uses=(*READING, "chunk_lengths"), **_MODEL)
 def chunks_far(params: Params, seeds: Seeds, record: lab.Recorder, *, task: str) -> None:
     """Questions whose evidence stands in several places, at the first length."""
@@ -160,9 +177,14 @@ def chunk_controls(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     report(record, [control_rows(loaded, seed, params.chunk_lengths[0], reading) for seed in seeds])
 
 
-@part.arm("chunk-choice", uses=("chunk_model", "chunk", "chunk_lengths", "chunk_prompts"), **{**_MODEL, "reads": ()})
-def chunk_choice(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
-    """The filter layer and rule, chosen and judged on chunks of texts that no other arm reads."""
+@part.arm(
+    "chunk-choice",
+    over={"reading": ["chunks", "whole"]},
+    uses=("chunk_model", "chunk", "chunk_lengths", "chunk_prompts"),
+    **{**_MODEL, "reads": ()},
+)
+def chunk_choice(params: Params, seeds: Seeds, record: lab.Recorder, *, reading: str) -> None:
+    """The filter layer and rule of chunks and of whole prompts, chosen and judged on texts that no other arm reads."""
     loaded = loaded_model(params.chunk_model, seeds.device)
-    sizes = (params.chunk_lengths[0], params.chunk_prompts, params.chunk)
+    sizes = (params.chunk_lengths[0], params.chunk_prompts, params.chunk if reading == "chunks" else None)
     report(record, [choice_rows(loaded, seed, *sizes) for seed in seeds])

@@ -133,8 +133,8 @@ def found_beyond_the_context(m: Measurements[Params]) -> Judgement:
     source=OURS,
 )
 def answered_beyond_the_context(m: Measurements[Params]) -> Judgement:
-    where = {"arm": "chunks-beyond", "length": max(m.params.chunk_beyond), "kind": "ingredient"}
-    return m.final("accuracy", method=chosen(m), **where).named("share answered").at_least(0.9)
+    found = m.final("accuracy", arm="chunk-words", length=max(m.params.chunk_beyond), method=chosen(m))
+    return found.named("share answered").at_least(0.9)
 
 
 def far(m: Measurements[Params], metric: str, task: str, method: str) -> Values:
@@ -204,11 +204,14 @@ def order_of_chunks(m: Measurements[Params]) -> Judgement:
     return m.every("changed", arm="chunk-controls").named("changed tokens over those at boundaries").at_most(1)
 
 
-@part.claim(
-    "N14",
-    "Chunks of other texts choose the filter layer that this study reads in chunks with, within two layers.",
+@part.claims_over(
+    {
+        "N14": {"reading": "chunks", "texts": "Chunks", "how": "in chunks"},
+        "N17": {"reading": "whole", "texts": "Whole prompts", "how": "whole prompts"},
+    },
+    statement="{texts} of other texts choose the filter layer that this study reads {how} with, within two layers.",
     source="control",
 )
-def chosen_on_other_texts(m: Measurements[Params]) -> Judgement:
-    layer = m.params.chunk_layer
-    return m.every("chosen_layer", arm="chunk-choice").between(layer - 2, layer + 2)
+def chosen_on_other_texts(m: Measurements[Params], *, reading: str) -> Judgement:
+    layer = m.params.chunk_layer if reading == "chunks" else m.params.whole_layer
+    return m.every("chosen_layer", arm="chunk-choice", reading=reading).between(layer - 2, layer + 2)

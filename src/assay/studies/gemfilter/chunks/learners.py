@@ -17,10 +17,12 @@ from assay.networks.pretrained import Loaded
 from assay.training.seeds import stream
 
 from ..choice.learners import TUNING_SEED
-from ..learners import Key, Row, Rule, recall, second_runs
+from ..learners import Key, Row, Rule, anchored, recall, second_runs
 from .problem import FAR, Asked, asked, moved_to, one_fact, permuted
 
 KINDS = ("ingredient", "passcode", "activity")
+#: The kind whose answer is one word.
+WORD = "ingredient"
 #: A kind of fact that no question is about, in words of its own.
 UNASKED = "price"
 #: Tokens that stay of a prompt: an eighth, and no more than the text's budget.
@@ -31,7 +33,8 @@ TAIL, ANCHOR = 128, 64
 @dataclass(frozen=True)
 class Reading:
     """The filter that is judged (layer, rule, size of a chunk), other sizes to compare, and the prompts: seeds take the
-    depths and the haystacks in turn."""
+    depths and the haystacks in turn. A prompt that is read whole has a layer and a rule of its own, those of chunks
+    where none are given."""
 
     layer: int
     rule: Rule
@@ -40,14 +43,18 @@ class Reading:
     depths: tuple[float, ...]
     haystacks: tuple[str, ...]
     new: int
+    whole_layer: int | None = None
+    whole_rule: Rule | None = None
 
     def whole(self, length: int) -> GemFilter:
-        return GemFilter(layer=self.layer, keep=min(length // ONE_IN, MOST), rule=self.rule)
+        layer = self.layer if self.whole_layer is None else self.whole_layer
+        return GemFilter(layer=layer, keep=min(length // ONE_IN, MOST), rule=self.whole_rule or self.rule)
 
     def cut(self, prompt: Asked, size: int | None = None, **options: Any) -> GemFilter:
         """The filter in chunks, whose tail holds the question."""
         tail = max(TAIL, prompt.tail)
-        return replace(self.whole(len(prompt.ids)), chunk=size or self.chunk, tail=tail, **options)
+        ours: dict[str, Any] = {"layer": self.layer, "rule": self.rule, "chunk": size or self.chunk, "tail": tail}
+        return replace(self.whole(len(prompt.ids)), **ours, **options)
 
     def place(self, seed: int) -> tuple[float, str]:
         return self.depths[seed % len(self.depths)], self.haystacks[seed % len(self.haystacks)]
@@ -61,15 +68,16 @@ class Reading:
 
 
 def kept_by(loaded: Loaded, prompt: Asked, filters: Mapping[str, GemFilter]) -> dict[Key, Tensor]:
-    """The positions (1, keep) that each filter keeps. Filters that cut a prompt in the same way read it once."""
+    """The positions (1, keep) that each filter keeps. Filters that cut a prompt in the same way and look at it
+    from the same layer by the same rule read it once."""
     ids = _ids(loaded, prompt)
-    known: dict[Layout | None, Tensor] = {}
+    known: dict[tuple[Layout | None, int | str, str], Tensor] = {}
     made: dict[Key, Tensor] = {}
     for name, chosen in filters.items():
-        layout = chosen.layout(loaded.model, len(prompt.ids))
-        if layout not in known:
-            known[layout] = chosen.select(loaded.model, ids).indices
-        made[name] = known[layout]
+        how = chosen.layout(loaded.model, len(prompt.ids)), chosen.layer, chosen.rule
+        if how not in known:
+            known[how] = chosen.select(loaded.model, ids).indices
+        made[name] = known[how]
     return made
 
 
@@ -86,10 +94,17 @@ def recall_rows(
     filters = {"whole": reading.whole(length)} if within else {}
     filters |= {size_name(size): reading.cut(prompt, size) for size in reading.sizes}
     filters["no overlap"] = reading.cut(prompt, _even(prompt, reading.chunk), overlap=0)
-    filters["anchor"] = reading.cut(prompt, anchor=ANCHOR)
+    filters["anchor"] = anchored(reading.cut(prompt), ANCHOR)
     kept = kept_by(loaded, prompt, filters)
     answers = _answers(loaded, prompt, kept, reading.new, full=within) if answered else []
     return [_text_row(reading, seed), *_recalls(kept, prompt.wanted), *answers]
+
+
+def word_rows(loaded: Loaded, seed: int, length: int, reading: Reading) -> list[Row]:
+    """A fact of one word beyond the context, read in chunks of the chosen size: what is kept of it, and the answer."""
+    prompt = reading.prompt(loaded, seed, WORD, length)
+    kept = kept_by(loaded, prompt, {size_name(reading.chunk): reading.cut(prompt)})
+    return [*_recalls(kept, prompt.wanted), *_answers(loaded, prompt, kept, reading.new, full=False)]
 
 
 def answer_rows(loaded: Loaded, seed: int, kind: str, length: int, reading: Reading) -> list[Row]:
@@ -150,8 +165,9 @@ def _permuted_row(loaded: Loaded, prompt: Asked, seed: int, reading: Reading) ->
     return Row({}, {"changed": changed / (4 * count + 2)})
 
 
-def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int, chunk: int) -> list[Row]:
-    """The layer that ``auto`` takes on chunks, chosen and judged on texts that no other arm reads."""
+def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int, chunk: int | None) -> list[Row]:
+    """The layer that ``auto`` takes on chunks, or on whole prompts (None), chosen and judged on texts that no other arm
+    reads."""
     choice = choose_filter_layer(
         loaded.model,
         loaded.tokenizer,
@@ -171,8 +187,8 @@ def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int, chunk: int
 
 
 def _even(prompt: Asked, chunk: int) -> int:
-    """The size of as many equal pieces as chunks of this size cover the prompt's body with: neighbours share next to
-    nothing."""
+    """The size of as many equal pieces as chunks of this size cover the prompt's body with: neighbours share
+    nothing, but for the last two, which share fewer tokens than there are pieces."""
     body = len(prompt.ids) - max(TAIL, prompt.tail)
     return -(-body // max(2, -(-body // chunk)))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from assay.methods.gemfilter import GemFilter
 from assay.training.seeds import stream
 
-from ..learners import Key, Row, answers, blocks_touched, distance, random_positions, read, recall
+from ..learners import Key, Row, anchored, answers, blocks_touched, distance, random_positions, read, recall
 from .problem import Planted, PlantedNeedle
 from .theory import FOUND, LAYERS, hand_set_model
 
@@ -47,7 +47,8 @@ def chunked_rows(problem: PlantedNeedle, seed: int, depths: tuple[float, ...], c
     prompts, model = problem.sample(seed, depths, count), hand_set_model(problem, device=device)
     whole = GemFilter(layer=FOUND[problem.hops][0], keep=problem.length // 8)
     rows: list[Row] = []
-    for method, chosen in {"whole": whole, "chunks": replace(whole, chunk=CHUNK, anchor=ANCHOR, tail=TAIL)}.items():
+    cut = anchored(replace(whole, chunk=CHUNK, tail=TAIL), ANCHOR)
+    for method, chosen in {"whole": whole, "chunks": cut}.items():
         selection = chosen.select(model, prompts.ids)
         made = chosen.answer(model, selection, prompts.ids, max_new_tokens=NEW, do_sample=False)
         found = [selection.recall(value, row) == 1 for row, value in enumerate(prompts.answer_at.tolist())]
