@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -110,8 +112,7 @@ class SentenceEncoder:
                 self._vectors[name] = self.encode(document.words)
                 read += len(document.pieces)
                 if kept is not None:
-                    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    save_file({"vectors": self._vectors[name]}, kept)
+                    _keep(self._vectors[name], kept)
         return Changes(read, reused)
 
     def scores(self, question: str, library: Library) -> dict[str, list[float]]:
@@ -135,6 +136,15 @@ class SentenceEncoder:
             mean = (hidden * mask).sum(dim=1) / mask.sum(dim=1)
             found.append(torch.nn.functional.normalize(mean, dim=-1).float().cpu())
         return torch.cat(found)
+
+
+def _keep(vectors: Tensor, place: Path) -> None:
+    """Where nothing can be kept (a full disk), passages are encoded again next time."""
+    unfinished = place.with_suffix(f".{os.getpid()}")
+    with suppress(OSError, SafetensorError):
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        save_file({"vectors": vectors}, unfinished)
+        unfinished.replace(place)
 
 
 def _mark(document: Document) -> str:
