@@ -1,6 +1,7 @@
 """`assay index` and `assay ask` from the shell, on a small random model; what they refuse, in one sentence each."""
 
 import errno
+import io
 import json
 import os
 import shutil
@@ -80,6 +81,37 @@ def test_words_are_counted_without_any_index(call, folder):
     assert out.startswith(" 1. docs/soup.md, line")
     assert "loading" not in err
     assert call("ask", "docs", "secret ingredient of soup in Lisbon", *words, "--retriever", "bm25")[1] == out
+
+
+def test_an_answer_comes_in_pieces_before_its_end(call, folder, monkeypatch):
+    """The first words are out, and flushed, while the model is still asked for the next token."""
+    from transformers import LlamaForCausalLM
+
+    passes, usual, pieces = [], LlamaForCausalLM.forward, []
+
+    def counted(self, *given, **options):
+        passes.append(1)
+        return usual(self, *given, **options)
+
+    class Out(io.StringIO):
+        waiting = ""
+
+        def write(self, text):
+            self.waiting += text
+            return super().write(text)
+
+        def flush(self):
+            if self.waiting.strip():
+                pieces.append((len(passes), self.waiting))
+            self.waiting = ""
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", counted)
+    monkeypatch.setattr(sys, "stdout", Out())
+    status, _, err = call("ask", "docs", "soup in Lisbon", "--model", folder, "--new", 8, "--keep", 64)
+    assert status == 0, err
+    spoken = [after for after, _ in pieces if after < len(passes)]
+    assert len(passes) > 2
+    assert len(spoken) > 1, "pieces of the answer were out before the model was asked for the last token"
 
 
 @pytest.mark.parametrize(

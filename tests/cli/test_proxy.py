@@ -1,5 +1,6 @@
 """What `assay proxy` refuses before it listens, in one sentence each; the server itself is tested with its app."""
 
+import ipaddress
 import socket
 
 import pytest
@@ -34,3 +35,25 @@ def test_bad_words_get_one_sentence(assay, words, sentence, folder):
     assert status == 2, err
     assert sentence in err.strip().splitlines()[-1]
     assert "Traceback" not in err
+
+
+def test_it_listens_on_this_machine_alone_with_the_first_layers_of_its_filter(assay, folder, monkeypatch):
+    from assay.apps.proxy import running
+
+    found = {}
+
+    def serve(settings, shortener, taken):
+        found.update(host=taken.getsockname()[0], model=shortener.index.model, settings=settings)
+
+    monkeypatch.setattr(running, "serve", serve)
+    words = ["--upstream", "http://127.0.0.1:9/v1", "--port", "0", "--filter-model", str(folder), "--layer", "1"]
+    status, _, err = assay("proxy", *words)
+    assert status == 0, err
+    assert ipaddress.ip_address(found["host"]).is_loopback
+    layers = {name.split(".")[name.split(".").index("layers") + 1] for name in _weights(found["model"]) if ".layers." in f".{name}"}
+    assert layers == {"0", "1"}, "the folder's model has three"
+    assert not any("lm_head" in name for name in _weights(found["model"]))
+
+
+def _weights(model):
+    return [name for name, _ in model.named_parameters()]
