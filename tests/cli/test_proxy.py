@@ -24,6 +24,7 @@ def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(assay):
     [
         (["--upstream", "localhost:8000"], "--upstream takes an address such as"),
         (["--upstream", "http://x/v1", "--keep", "3"], "keep must be at least 64"),
+        (["--upstream", "http://x/v1", "--whole-turn", "100"], "whole_turn must be at least 320, not 100"),
         (["--upstream", "http://x/v1", "--layer", "low", "--filter-model", "FOLDER"], "--layer takes a number"),
         (["--upstream", "http://x/v1", "--layer", "9", "--filter-model", "FOLDER"], "layer must lie between 0 and 2"),
         (["--upstream", "http://x/v1", "--filter-model", "./none"], "the model './none' is not here"),

@@ -8,6 +8,8 @@ from unittest.mock import ANY
 import httpx
 import pytest
 
+from assay.apps.proxy.messages import request_of
+from assay.apps.proxy.settings import Settings
 from assay.apps.proxy.shortening import Shortener
 from assay.apps.proxy.usage import in_stream
 
@@ -71,6 +73,39 @@ def test_a_long_last_turn_keeps_its_beginning_and_its_question(proxy, upstream):
     assert len(sent) < len(LONG) / 2
 
 
+def test_a_long_last_turn_stays_whole_where_that_is_wished(proxy, upstream):
+    turn = {"role": "user", "content": f"Read on. {LONG}\n\n{QUESTION}"}
+    alone, behind = ({**CHAT, "messages": messages} for messages in ([turn], [CHAT["messages"][0], turn]))
+    wish = {"x-assay-whole-turn": "5000"}
+    post(proxy(), alone, headers=wish)
+    post(proxy(whole_turn=5000), alone)
+    assert upstream.bodies == [json.dumps(alone).encode()] * 2, "nothing else may be shortened"
+    made = post(proxy(), behind, headers=wish)
+    post(proxy(), behind)
+    asked, usual = (json.loads(body)["messages"] for body in upstream.bodies[2:])
+    assert asked[1] == turn
+    assert len(asked[0]["content"]) < len(LONG) / 2, "the filter is asked by the end of the turn"
+    assert int(made.headers["x-assay-tokens-after"]) < int(made.headers["x-assay-tokens-before"])
+    assert len(usual[1]["content"]) < len(LONG) / 2
+    assert not any(name.startswith("x-assay") for sent in upstream.headers for name in sent)
+
+
+@pytest.mark.parametrize("whole", [48, 1000])
+@pytest.mark.parametrize("size", [10, 49, 60, 90, 300])
+def test_nothing_of_a_last_turn_is_said_twice(size, whole):
+    """Tokens of one character, and a line's end far before the question: beginning and end of a turn never overlap."""
+    text = "ab\n" + "".join(chr(ord("a") + i % 26) for i in range(size - 3))
+    settings = Settings("http://x/v1", whole_turn=48, before=8, question=40)
+    body = {"messages": [{"role": "user", "content": text}]}
+    made = request_of(body, True, settings, lambda given: list(range(len(given))), whole)
+    assert text.endswith(made.question)
+    assert size > 80 or made.question == text or size > whole
+    for slot in made.long:
+        assert size > whole
+        assert 8 <= slot.begin < slot.end <= size - 40
+        assert made.question == text[slot.end :]
+
+
 def test_completions_and_parts_are_shortened_too(proxy, upstream):
     address = proxy()
     post(address, {"model": "tiny", "prompt": f"{LONG}\n{QUESTION}"}, "/v1/completions")
@@ -94,7 +129,7 @@ def test_headers_switch_it_off_or_set_the_budget(proxy, upstream):
     made = [post(address, body, headers={"x-assay-keep": str(keep)}) for keep in (64, 300)]
     assert int(made[0].headers["x-assay-tokens-after"]) + 100 < int(made[1].headers["x-assay-tokens-after"])
     assert not any(name.startswith("x-assay") for sent in upstream.headers for name in sent)
-    for name, value in (("x-assay-keep", "many"), ("x-assay-keep", "3"), ("x-assay-filter", "perhaps")):
+    for name, value in (("x-assay-keep", "many"), ("x-assay-keep", "3"), ("x-assay-filter", "perhaps"), ("x-assay-whole-turn", "47")):
         made = post(address, body, headers={name: value})
         assert made.status_code == 400
         assert value in made.json()["error"]["message"]
