@@ -11,8 +11,8 @@ from assay.methods._checks import check_fields, limits
 @dataclass(frozen=True)
 class Settings:
     """``upstream`` is the address that clients would use without a proxy. A prompt of more than ``threshold`` tokens
-    (twice ``keep`` by default) is shortened; of what may be shortened ``keep`` tokens stay. A last user turn (or a plain
-    prompt) of up to ``whole_turn`` tokens is kept whole; of a longer one the first ``before`` and the last ``question``
+    (twice ``keep`` by default) is shortened; of what may be shortened ``keep`` tokens stay. A last user turn or a plain
+    prompt of up to ``whole_turn`` tokens is kept whole; of a longer one the first ``before`` and the last ``question``
     tokens are.
 
     Limits: ``largest`` bytes of a body, ``queue`` requests that wait for the filter, ``filter_seconds`` of waiting and
