@@ -2,6 +2,7 @@
 
 import json
 import logging
+import socket
 import time
 from unittest.mock import ANY
 
@@ -207,6 +208,22 @@ def test_a_body_of_fifty_megabytes_is_refused(proxy, upstream, body):
     assert made.status_code == 413
     assert made.json()["error"]["message"] == "the request is larger than the 32 MB that this proxy takes"
     assert upstream.bodies == []
+
+
+def test_a_body_is_refused_while_it_is_on_its_way_and_the_answer_is_not_lost(proxy):
+    """The answer is there with most of the body unsent; a client who sends the rest before reading gets it as well."""
+    address = httpx.URL(proxy(largest=2**20))
+    size = 40 * 2**20
+    head = f"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {size}\r\n\r\n".encode()
+    with socket.create_connection((address.host, address.port), timeout=120) as client:
+        client.sendall(head + bytes(2**16))
+        made = client.recv(12)
+        client.sendall(bytes(size - 2**16))
+        while piece := client.recv(2**16):
+            made += piece
+    assert made.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close" in made
+    assert json.loads(made.partition(b"\r\n\r\n")[2])["error"]["type"] == "request_too_large"
 
 
 def test_the_largest_body_can_be_set(proxy, upstream):

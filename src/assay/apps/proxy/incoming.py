@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
-from assay.apps.proxy.refusals import Refused
+from assay.apps.proxy.refusals import Refused, TooLarge
 from assay.apps.proxy.settings import Settings
 
 _LOOK_EVERY = 0.2
@@ -28,15 +28,14 @@ class Wish:
 async def body_of(request: Request, largest: int) -> bytes:
     """All of a body, or a refusal as soon as it is known to be too large."""
     sentence = f"the request is larger than the {largest / 2**20:g} MB that this proxy takes"
-    too_large = Refused(413, "request_too_large", sentence, {"connection": "close"})
+    coming, parts, size = request.stream(), [], 0
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told) > largest:
-        raise too_large
-    parts, size = [], 0
-    async for part in request.stream():
+        raise TooLarge(sentence, coming)
+    async for part in coming:
         size += len(part)
         if size > largest:
-            raise too_large
+            raise TooLarge(sentence, coming)
         parts.append(part)
     return b"".join(parts)
 
