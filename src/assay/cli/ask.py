@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from assay.cli.options import Device, Json, say
-from assay.cli.refusals import one_sentence, writable
+from assay.cli.refusals import one_sentence, writable, written
 from assay.lab.backends import pick_device
 from assay.lab.errors import UserError
 
@@ -141,7 +141,7 @@ def ask(
     }
     made = Answered(question, text, chosen, library, facts)
     if show is not None:
-        show.write_text(page(made), encoding="utf-8")
+        written(show, page(made))
         say(f"wrote {show}")
     if as_json:
         print(json.dumps(made.to_dict(), indent=1, ensure_ascii=False))
@@ -184,7 +184,7 @@ def _passed_over(library: Any) -> None:
     if library.passed_over:
         name, why = next(iter(library.passed_over.items()))
         more = f", and {len(library.passed_over) - 1} more" if len(library.passed_over) > 1 else ""
-        say(f"passed over {name}: {why.removeprefix(f'{name} ')}{more}")
+        say(f"passed over {name}: {why}{more}")
 
 
 def _announce(model: str, library: Any) -> None:

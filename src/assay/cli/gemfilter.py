@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.cli.options import Device, Json, say, stdout
-from assay.cli.refusals import one_sentence, text_of, writable
+from assay.cli.refusals import one_sentence, text_of, writable, written
 from assay.lab.backends import pick_device
 from assay.lab.errors import UserError
 
@@ -70,7 +70,7 @@ def gemfilter(
     kept = made.selection.text(loaded.tokenizer)
     if page is not None:
         told = {"answer": made.answers["gemfilter"].text, "facts": made.facts(), "title": "What GemFilter kept"}
-        page.write_text(highlighted(loaded.tokenizer, made.ids, made.selection, **told), "utf-8")
+        written(page, highlighted(loaded.tokenizer, made.ids, made.selection, **told))
         say(f"wrote {page}")
     if as_json:
         used = {"layer": made.chosen.layer, "rule": made.chosen.rule, "chat": made.chat}

@@ -29,6 +29,13 @@ def proxy(
     threshold: Annotated[
         int | None, typer.Option("--threshold", help="Longer prompts are shortened; twice --keep by default.")
     ] = None,
+    whole_turn: Annotated[
+        int,
+        typer.Option(
+            "--whole-turn",
+            help="A last user turn of up to so many tokens stays whole; of a longer one the middle may be shortened.",
+        ),
+    ] = 512,
     host: Annotated[str, typer.Option("--host", help="Where to listen; others than this machine need another.")] = (
         "127.0.0.1"
     ),
@@ -52,6 +59,7 @@ def proxy(
             upstream=upstream,
             keep=keep,
             threshold=threshold,
+            whole_turn=whole_turn,
             largest=largest * 2**20,
             queue=queue,
             filter_seconds=filter_seconds,

@@ -18,10 +18,11 @@ def one_sentence() -> Iterator[None]:
         words = str(error).strip().splitlines() or [type(error).__name__]
         raise UserError(words[0].rstrip(".")) from None
     except Exception as error:
-        # A damaged checkpoint, in the words of the library that reads it.
+        # A damaged checkpoint or a full disk, in the words of the library that reads and writes weights.
         if type(error).__name__ != "SafetensorError":
             raise
-        raise UserError(f"the model's weights cannot be read: {error}") from None
+        what = "written" if str(error).startswith("Error while serializing") else "read"
+        raise UserError(f"the model's weights cannot be {what}: {error}") from None
 
 
 def text_of(path: Path) -> str:
@@ -44,3 +45,11 @@ def writable(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
             pass
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+def written(path: Path, text: str) -> None:
+    """Write a text; a disk that is full by now is told."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None

@@ -6,7 +6,7 @@
 All have the same passages and the same budget of tokens. ``first`` is the share of questions whose best passage is from
 a right file, ``kept`` the share with one among the passages that fit the budget, ``rank`` the mean of 1/rank of the
 first right file (0 where none was kept). Shares have Clopper and Pearson's 95 % interval, means and paired differences
-that of resampled questions. ``retrievers.json`` beside this file is what the guide shows."""
+that of resampled questions. ``results/retrievers.json`` is what the guide shows."""
 
 from __future__ import annotations
 

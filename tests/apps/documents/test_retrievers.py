@@ -8,7 +8,8 @@ import pytest
 
 from assay.apps.documents import BM25, RETRIEVERS, Filter, Library, chosen_passages
 from assay.apps.documents.answering import prompt_text
-from assay.apps.documents.retrievers import _words, framed
+from assay.apps.documents.retrievers import framed
+from assay.evaluation.retrieval import words_of
 from assay.methods.gemfilter import FilterIndex, FolderStore, GemFilter
 from assay.methods.gemfilter.models import load_filter
 
@@ -38,7 +39,7 @@ def test_counted_words_are_those_of_the_known_package(library):
     question = "the flowers and a figure"
     texts = [text for one in library.documents.values() for text in one.words]
     ours = [score for scores in BM25().scores(question, library).values() for score in scores]
-    theirs = known.BM25Okapi([_words(text) for text in texts], k1=1.5, b=0.75).get_scores(_words(question))
+    theirs = known.BM25Okapi([words_of(text) for text in texts], k1=1.5, b=0.75).get_scores(words_of(question))
     best = max(range(len(texts)), key=lambda place: ours[place])
     assert best == theirs.argmax()
     assert "flowers" in texts[best]
@@ -95,9 +96,10 @@ def test_the_questions_name_pages_that_exist_in_other_words():
 
 def test_the_guide_shows_what_was_measured_and_the_default_is_not_worse():
     here = Path(__file__).parent
+    root = here.parents[2]
     script = runpy.run_path(str(here / "compare_retrievers.py"))
-    made = json.loads((here / "retrievers.json").read_text())
-    assert script["table"](made) in (here.parents[2] / "docs/ask.md").read_text()
+    made = json.loads((root / "results/retrievers.json").read_text())
+    assert script["table"](made) in (root / "docs/ask.md").read_text()
     judged = {row["question"] for row in script["questions"]("judged")}
     assert tuple(made["retrievers"]) == RETRIEVERS
     for one in made["retrievers"].values():

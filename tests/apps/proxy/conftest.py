@@ -98,7 +98,7 @@ def upstream(running):
 @pytest.fixture
 def shortener(folder):
     """Of a tiny random model, with a budget of 64 tokens."""
-    settings = Settings("http://127.0.0.1:1/v1", keep=64, threshold=200, turn=60, before=8, question=40)
+    settings = Settings("http://127.0.0.1:1/v1", keep=64, threshold=200, whole_turn=60, before=8, question=40)
     return shortener_for(settings, str(folder), layer="1", device="cpu", tell=lambda _: None)
 
 
@@ -107,7 +107,7 @@ def proxy(upstream, shortener, running):
     """The proxy's address; called with settings that differ."""
 
     def start(**changes):
-        options = {"keep": 64, "threshold": 200, "turn": 60, "before": 8, "question": 40}
+        options = {"keep": 64, "threshold": 200, "whole_turn": 60, "before": 8, "question": 40}
         settings = Settings(**{"upstream": upstream.address, **options, **changes})
         shortener.settings = settings
         return running(Proxy(settings, shortener).app())

@@ -2,12 +2,15 @@
 
 import json
 import logging
+import socket
 import time
 from unittest.mock import ANY
 
 import httpx
 import pytest
 
+from assay.apps.proxy.messages import request_of
+from assay.apps.proxy.settings import Settings
 from assay.apps.proxy.shortening import Shortener
 from assay.apps.proxy.usage import in_stream
 
@@ -71,6 +74,39 @@ def test_a_long_last_turn_keeps_its_beginning_and_its_question(proxy, upstream):
     assert len(sent) < len(LONG) / 2
 
 
+def test_a_long_last_turn_stays_whole_where_that_is_wished(proxy, upstream):
+    turn = {"role": "user", "content": f"Read on. {LONG}\n\n{QUESTION}"}
+    alone, behind = ({**CHAT, "messages": messages} for messages in ([turn], [CHAT["messages"][0], turn]))
+    wish = {"x-assay-whole-turn": "5000"}
+    post(proxy(), alone, headers=wish)
+    post(proxy(whole_turn=5000), alone)
+    assert upstream.bodies == [json.dumps(alone).encode()] * 2, "nothing else may be shortened"
+    made = post(proxy(), behind, headers=wish)
+    post(proxy(), behind)
+    asked, usual = (json.loads(body)["messages"] for body in upstream.bodies[2:])
+    assert asked[1] == turn
+    assert len(asked[0]["content"]) < len(LONG) / 2, "the filter is asked by the end of the turn"
+    assert int(made.headers["x-assay-tokens-after"]) < int(made.headers["x-assay-tokens-before"])
+    assert len(usual[1]["content"]) < len(LONG) / 2
+    assert not any(name.startswith("x-assay") for sent in upstream.headers for name in sent)
+
+
+@pytest.mark.parametrize("whole", [48, 1000])
+@pytest.mark.parametrize("size", [10, 49, 60, 90, 300])
+def test_nothing_of_a_last_turn_is_said_twice(size, whole):
+    """Tokens of one character, and a line's end far before the question: beginning and end of a turn never overlap."""
+    text = "ab\n" + "".join(chr(ord("a") + i % 26) for i in range(size - 3))
+    settings = Settings("http://x/v1", whole_turn=48, before=8, question=40)
+    body = {"messages": [{"role": "user", "content": text}]}
+    made = request_of(body, True, settings, lambda given: list(range(len(given))), whole)
+    assert text.endswith(made.question)
+    assert size > 80 or made.question == text or size > whole
+    for slot in made.long:
+        assert size > whole
+        assert 8 <= slot.begin < slot.end <= size - 40
+        assert made.question == text[slot.end :]
+
+
 def test_completions_and_parts_are_shortened_too(proxy, upstream):
     address = proxy()
     post(address, {"model": "tiny", "prompt": f"{LONG}\n{QUESTION}"}, "/v1/completions")
@@ -94,7 +130,8 @@ def test_headers_switch_it_off_or_set_the_budget(proxy, upstream):
     made = [post(address, body, headers={"x-assay-keep": str(keep)}) for keep in (64, 300)]
     assert int(made[0].headers["x-assay-tokens-after"]) + 100 < int(made[1].headers["x-assay-tokens-after"])
     assert not any(name.startswith("x-assay") for sent in upstream.headers for name in sent)
-    for name, value in (("x-assay-keep", "many"), ("x-assay-keep", "3"), ("x-assay-filter", "perhaps")):
+    wrong = {"x-assay-keep": ("many", "3"), "x-assay-filter": ("perhaps",), "x-assay-whole-turn": ("47", "-1")}
+    for name, value in ((name, value) for name, values in wrong.items() for value in values):
         made = post(address, body, headers={name: value})
         assert made.status_code == 400
         assert value in made.json()["error"]["message"]
@@ -171,6 +208,22 @@ def test_a_body_of_fifty_megabytes_is_refused(proxy, upstream, body):
     assert made.status_code == 413
     assert made.json()["error"]["message"] == "the request is larger than the 32 MB that this proxy takes"
     assert upstream.bodies == []
+
+
+def test_a_body_is_refused_while_it_is_on_its_way_and_the_answer_is_not_lost(proxy):
+    """The answer is there with most of the body unsent; a client who sends the rest before reading gets it as well."""
+    address = httpx.URL(proxy(largest=2**20))
+    size = 40 * 2**20
+    head = f"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {size}\r\n\r\n".encode()
+    with socket.create_connection((address.host, address.port), timeout=120) as client:
+        client.sendall(head + bytes(2**16))
+        made = client.recv(12)
+        client.sendall(bytes(size - 2**16))
+        while piece := client.recv(2**16):
+            made += piece
+    assert made.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close" in made
+    assert json.loads(made.partition(b"\r\n\r\n")[2])["error"]["type"] == "request_too_large"
 
 
 def test_the_largest_body_can_be_set(proxy, upstream):

@@ -50,7 +50,7 @@ class Library:
             except NoText as error:
                 if path in named:
                     raise
-                passed_over[name] = str(error)
+                passed_over[name] = str(error).replace(str(path), "it", 1)
                 continue
             found[name] = Document(name, path, text, pieces(text))
         if not found:

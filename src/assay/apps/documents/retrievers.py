@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
-from collections import Counter
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from assay.apps.documents.library import Document, Library
 from assay.apps.documents.passages import Passage, passages
+from assay.evaluation.retrieval import bm25, unit_vectors
 from assay.methods.gemfilter import FilterIndex
 from assay.methods.gemfilter.index import Changes, DamagedIndex
 from assay.networks.pretrained import Loaded
@@ -70,21 +72,9 @@ class BM25:
         return Changes()
 
     def scores(self, question: str, library: Library) -> dict[str, list[float]]:
-        counted = {name: [Counter(_words(text)) for text in one.words] for name, one in library.documents.items()}
-        every = [words for some in counted.values() for words in some]
-        usual = sum(words.total() for words in every) / len(every)
-        asked = {word: sum(word in words for words in every) for word in set(_words(question))}
-        weights = {word: math.log(1 + (len(every) - n + 0.5) / (n + 0.5)) for word, n in asked.items()}
-
-        def score(words: Counter[str]) -> float:
-            size = self.saturation * (1 - self.by_length + self.by_length * words.total() / usual)
-            return sum(w * words[word] * (self.saturation + 1) / (words[word] + size) for word, w in weights.items())
-
-        return {name: [score(words) for words in some] for name, some in counted.items()}
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+        texts = [text for one in library.documents.values() for text in one.words]
+        found = iter(bm25(question, texts, k=self.saturation, b=self.by_length))
+        return {name: list(islice(found, len(one.pieces))) for name, one in library.documents.items()}
 
 
 @dataclass
@@ -110,31 +100,25 @@ class SentenceEncoder:
                 self._vectors[name] = self.encode(document.words)
                 read += len(document.pieces)
                 if kept is not None:
-                    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    save_file({"vectors": self._vectors[name]}, kept)
+                    _keep(self._vectors[name], kept)
         return Changes(read, reused)
 
     def scores(self, question: str, library: Library) -> dict[str, list[float]]:
         asked = self.encode([question])[0]
         return {name: (self._vectors[name] @ asked).tolist() for name in library.documents}
 
-    @torch.no_grad()
     def encode(self, texts: Sequence[str]) -> Tensor:
-        """Unit vectors (texts, width): the mean over tokens, as such encoders are trained."""
-        found = []
-        for start in range(0, len(texts), self.batch):
-            made = self.loaded.tokenizer(
-                list(texts[start : start + self.batch]),
-                padding=True,
-                truncation=True,
-                max_length=256,
-                return_tensors="pt",
-            ).to(self.loaded.model.device)
-            hidden = self.loaded.model(**made).last_hidden_state
-            mask = made["attention_mask"][..., None].to(hidden.dtype)
-            mean = (hidden * mask).sum(dim=1) / mask.sum(dim=1)
-            found.append(torch.nn.functional.normalize(mean, dim=-1).float().cpu())
-        return torch.cat(found)
+        """Unit vectors (texts, width)."""
+        return unit_vectors(self.loaded, texts, batch=self.batch)
+
+
+def _keep(vectors: Tensor, place: Path) -> None:
+    """Where nothing can be kept (a full disk), passages are encoded again next time."""
+    unfinished = place.with_suffix(f".{os.getpid()}")
+    with suppress(OSError, SafetensorError):
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        save_file({"vectors": vectors}, unfinished)
+        unfinished.replace(place)
 
 
 def _mark(document: Document) -> str:

@@ -121,7 +121,7 @@ def _layer(name: str, layer: str, device: str, models: Models | None, tell: Tell
         warn=False,
         progress=lambda text: tell(f"measuring the layer: {text}"),
     )
-    tell(choice.sentence())
+    tell(choice.sentence() if choice.reliable else f"not reliable: {choice.sentence()}")
     return choice.layer
 
 

@@ -66,13 +66,17 @@ def _setter(place: Any, key: Any) -> Callable[[str], None]:
     return put
 
 
-def request_of(body: Mapping[str, Any], chat: bool, settings: Settings, offsets: Offsets) -> Request | None:
-    """What may be shortened: everything but system messages and the last user turn. Of a last turn or a prompt that is
-    long itself, the beginning and the end stay, and what is between them may be shortened. None for no request."""
+def request_of(
+    body: Mapping[str, Any], chat: bool, settings: Settings, offsets: Offsets, whole_turn: int | None = None
+) -> Request | None:
+    """What may be shortened: everything but system messages and the last user turn. Of a last turn or a prompt of more
+    than ``whole_turn`` tokens (the settings' unless given) the beginning and the end stay, and what is between them may
+    be shortened. None for no request."""
     found = texts_of(body, chat)
     if found is None:
         return None
     made, slots = found
+    whole = settings.whole_turn if whole_turn is None else whole_turn
     places = [offsets(slot.text) for slot in slots]
     asking = [number for number, slot in enumerate(slots) if slot.role in ("user", "prompt")]
     last = asking[-1] if asking else None
@@ -81,11 +85,15 @@ def request_of(body: Mapping[str, Any], chat: bool, settings: Settings, offsets:
         slot.begin, slot.end = 0, len(slot.text)
         if number == last:
             request.question = slot.text
-            if len(begins) <= settings.turn:
+            if len(begins) > min(whole, 2 * settings.question):
+                # Every chunk is read with the question behind it: of a turn that is long and whole it is the end, too.
+                slot.end = _sentence(slot.text, begins[-settings.question])
+                request.question = slot.text[slot.end :]
+            if len(begins) <= whole:
                 continue
             slot.begin = begins[settings.before]
-            slot.end = _sentence(slot.text, begins[-settings.question])
-            request.question = slot.text[slot.end :]
+            if not slot.text[slot.begin : slot.end].strip():
+                continue
         elif slot.role in ("system", "developer") or len(begins) <= _SHORT:
             continue
         request.long.append(slot)

@@ -89,10 +89,10 @@ class Proxy:
         # A token has a character at least: short bodies need no counting.
         if not wish.on or len(body) <= self.settings.long or request.headers.get("content-encoding"):
             return None
-        read = await self._read(body, chat)
+        read = await self._read(body, chat, wish.whole_turn)
         return None if read is None else await self._filtered(request, read, wish.keep)
 
-    async def _read(self, body: bytes, chat: bool) -> Read | None:
+    async def _read(self, body: bytes, chat: bool, whole_turn: int) -> Read | None:
         """The texts of a request that is long enough and has something to shorten."""
         try:
             given = json.loads(body)
@@ -100,7 +100,7 @@ class Proxy:
             return None  # the upstream says what is wrong with it
         if not isinstance(given, dict):
             return None
-        read = await asyncio.to_thread(self.shortener.request, given, chat)
+        read = await asyncio.to_thread(self.shortener.request, given, chat, whole_turn)
         if read is None or read.tokens <= self.settings.long or not read.long or not read.question.strip():
             return None
         return read

@@ -11,8 +11,9 @@ from assay.methods._checks import check_fields, limits
 @dataclass(frozen=True)
 class Settings:
     """``upstream`` is the address that clients would use without a proxy. A prompt of more than ``threshold`` tokens
-    (twice ``keep`` by default) is shortened; of what may be shortened ``keep`` tokens stay. A last user turn of up to
-    ``turn`` tokens is kept whole; of a longer one the first ``before`` and the last ``question`` tokens are.
+    (twice ``keep`` by default) is shortened; of what may be shortened ``keep`` tokens stay. A last user turn or a plain
+    prompt of up to ``whole_turn`` tokens is kept whole; of a longer one the first ``before`` and the last ``question``
+    tokens are.
 
     Limits: ``largest`` bytes of a body, ``queue`` requests that wait for the filter, ``filter_seconds`` of waiting and
     filtering, ``connect_seconds`` until the upstream takes a connection, ``read_seconds`` between two pieces of its
@@ -21,7 +22,7 @@ class Settings:
     upstream: str
     keep: int = field(default=1024, metadata=limits(least=64))
     threshold: int | None = field(default=None, metadata=limits(least=1))
-    turn: int = field(default=512, metadata=limits(least=1))
+    whole_turn: int = field(default=512, metadata=limits(least=1))
     before: int = field(default=64, metadata=limits(least=0))
     question: int = field(default=256, metadata=limits(least=32))
     largest: int = field(default=32 * 2**20, metadata=limits(least=1))
@@ -35,6 +36,14 @@ class Settings:
         parts = urlsplit(self.upstream)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"--upstream takes an address such as http://127.0.0.1:8000/v1, not '{self.upstream}'")
+
+        if self.whole_turn < self.least_turn:
+            raise ValueError(f"whole_turn must be at least {self.least_turn}, not {self.whole_turn}")
+
+    @property
+    def least_turn(self) -> int:
+        """Tokens of a last turn that always stay: its beginning and its end."""
+        return self.before + self.question
 
     @property
     def long(self) -> int:

@@ -61,9 +61,9 @@ class Shortener:
     def count(self, text: str) -> int:
         return len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
-    def request(self, body: Mapping[str, Any], chat: bool) -> Request | None:
+    def request(self, body: Mapping[str, Any], chat: bool, whole_turn: int | None = None) -> Request | None:
         """The texts of a request with their tokens counted; None for what is no request."""
-        return request_of(body, chat, self.settings, self.offsets)
+        return request_of(body, chat, self.settings, self.offsets, whole_turn)
 
     def shorten(self, request: Request, keep: int, go_on: Callable[[], bool] = lambda: True) -> Shortening:
         """Keep ``keep`` tokens of what may be shortened. Between two batches of chunks ``go_on`` is asked."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,6 +11,7 @@ import torch
 from torch import Tensor
 
 from assay._extras import extra
+from assay.evaluation import retrieval
 from assay.evaluation.needles import Hidden, hide
 from assay.networks.pretrained import Loaded, load_encoder
 from assay.training.seeds import stream
@@ -27,32 +26,14 @@ from .problem import WORDINGS, words_of
 Ranking = Callable[[str, Sequence[str]], Tensor]
 
 
-def bm25(question: str, windows: Sequence[str], *, k: float = 1.2, b: float = 0.75) -> Tensor:
+def bm25(question: str, windows: Sequence[str]) -> Tensor:
     """Okapi BM25 of every window for a question, with the two constants that search engines take."""
-    counts = [Counter(words_of(window)) for window in windows]
-    mean = sum(map(Counter.total, counts)) / len(counts)
-    total = torch.zeros(len(windows))
-    for word in set(words_of(question)):
-        holding = sum(word in count for count in counts)
-        weight = math.log(1 + (len(counts) - holding + 0.5) / (holding + 0.5))
-        for place, count in enumerate(counts):
-            frequency = count[word]
-            total[place] += weight * frequency * (k + 1) / (frequency + k * (1 - b + b * count.total() / mean))
-    return total
+    return torch.tensor(retrieval.bm25(question, windows, k=1.2, b=0.75, words=words_of))
 
 
-@torch.no_grad()
 def dense(encoder: Loaded, question: str, windows: Sequence[str], batch: int = 64) -> Tensor:
     """The cosine between the encoder's mean states of every window and of the question."""
-    states = []
-    for start in range(0, len(windows) + 1, batch):
-        texts = [question, *windows][start : start + batch]
-        inputs = encoder.tokenizer(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
-        inputs = {name: value.to(encoder.model.device) for name, value in inputs.items() if name != "token_type_ids"}
-        mask = inputs["attention_mask"].unsqueeze(-1)
-        found = encoder.model(**inputs).last_hidden_state
-        states.append((found * mask).sum(1) / mask.sum(1))
-    vectors = torch.nn.functional.normalize(torch.cat(states).float().cpu(), dim=-1)
+    vectors = retrieval.unit_vectors(encoder, [question, *windows], batch=batch)
     return vectors[1:] @ vectors[0]
 
 
