@@ -146,7 +146,7 @@ def test_padding_that_cannot_be_is_refused():
             method.generate(model, right, max_new_tokens=2)
     with pytest.raises(ValueError, match="padding on the left only"):
         share_prefill(model, right, [SnapKV(20, 8)])
-    with pytest.raises(ValueError, match="give one-run's filter keep as a number"):
+    with pytest.raises(ValueError, match="give keep as a number of tokens"):
         OneRun(GemFilter(layer=2, keep=0.3)).generate(model, padded, max_new_tokens=2)
 
 

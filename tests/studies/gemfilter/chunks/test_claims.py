@@ -5,7 +5,7 @@ import pytest
 
 from assay.lab import Measurements
 from assay.studies.gemfilter.chunks import claims
-from assay.studies.gemfilter.chunks.arms import Params
+from assay.studies.gemfilter.chunks.arms import Params, part
 from assay.studies.gemfilter.chunks.learners import KINDS
 
 NAMES = ["arm", "seed", "length", "kind", "method", "metric", "value", "trials"]
@@ -39,6 +39,14 @@ def test_as_many_answers_are_undecided_and_fewer_fail():
     assert claims.chunks_answer(alike, other="full").verdict == "undecided"
     fewer = measured(shares("chunk-answers", "accuracy", 1, chunks_of_1024=0, full=1))
     assert claims.chunks_answer(fewer, other="full").verdict == "fails"
+
+
+@pytest.mark.parametrize(("prompts", "verdict"), [(8, "undecided"), (35, "undecided"), (40, "holds")])
+def test_nine_answers_in_ten_take_forty_prompts(prompts, verdict):
+    length = max(Params().chunk_beyond)
+    rows = [("chunk-words", seed, length, None, "chunks of 1024", "accuracy", 1.0, 1) for seed in range(prompts)]
+    assert claims.answered_beyond_the_context(measured(rows)).verdict == verdict
+    assert part.presets["paper"].fewer["chunk-words"] == 40
 
 
 @pytest.mark.parametrize(("changed", "verdict"), [(0.4, "holds"), (1.2, "fails")])
