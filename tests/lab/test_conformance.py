@@ -44,6 +44,7 @@ KEYS = {
     "set",
 }
 MORE = {"printed", "paper", "reason", "method", "decided_by", "met", "needed", "p", "adjusted", "note", "values"}
+MORE |= {"share_low", "share_high"}
 VERDICTS = ("holds", "fails", "undecided", "not run")
 
 every_study = pytest.mark.parametrize("name", CHECKED)
