@@ -75,8 +75,9 @@ def best_strength_helps(m: Measurements[Params], *, cue: str) -> Judgement:
     when={"two strengths or more": lambda p: len(p.strengths) >= 2},
 )
 def too_strong(m: Measurements[Params], *, cue: str) -> Judgement:
-    curve = _curve(m, "accuracy", cue)
-    return (pick(max, curve[1:-1]) - curve[-1]).named("accuracy, best weaker λ − largest λ").above(0)
+    where = {"arm": "strength", "cue": cue, "penalty": "nuclear norm"}
+    *weaker, strongest = (m.final("accuracy", lam=lam, **where) for lam in m.params.strengths)
+    return (pick(max, weaker) - strongest).named("accuracy, best weaker λ − largest λ").above(0)
 
 
 @part.claims_over(
