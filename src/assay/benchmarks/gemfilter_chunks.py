@@ -34,7 +34,7 @@ class Plan:
 
 
 # What takes minutes is measured once. Full prefill of half a million tokens and more is not tried.
-GPU = Plan(LLAMA, 13, 1024, 2048, {122_880: (3, 3), 262_144: (1, 1), 524_288: (0, 0), 1_048_576: (0, 0)}, 3)
+GPU = Plan(LLAMA, 13, 1024, 4096, {122_880: (3, 3), 262_144: (1, 1), 524_288: (0, 0), 1_048_576: (0, 0)}, 3)
 CPU = Plan(SMALL, 18, 1024, 1024, {8192: (2, 2)}, 2)
 
 

@@ -21,6 +21,11 @@ from assay.methods.gemfilter.prompts import Prompt
 from assay.methods.gemfilter.scoring import causal_logits, logit_scores
 
 
+def usual_overlap(chunk: int) -> int:
+    """Tokens that neighbours share: an eighth of a chunk, and no more than any passage needs around it."""
+    return min(chunk // 8, 256)
+
+
 @dataclass(frozen=True)
 class Layout:
     """How a prompt of ``length`` tokens is cut: the anchor, ``size`` tokens of the body from each of ``starts``, and

@@ -19,7 +19,7 @@ from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers
 from assay.methods.gemfilter.budget import budget_of, check_keep
 from assay.methods.gemfilter.cautions import Once, too_far, too_long
-from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
+from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks, usual_overlap
 from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
 from assay.methods.gemfilter.scoring import best_positions, largest_row, pool, token_scores
 from assay.methods.gemfilter.second_pass import answer_from, decode_for
@@ -43,9 +43,9 @@ class GemFilter:
 
     ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it, so
     that time grows with the length and not with its square, and no prompt is too long; ``auto`` does so with prompts of
-    more than 4,096 tokens or beyond the model's context. Neighbours share ``overlap`` tokens (an eighth of a chunk by
-    default). The first ``sink`` tokens of a chunk are scored by the one before it. Chunks run together as far as
-    ``chunk_memory`` GiB of activations go.
+    more than 4,096 tokens or beyond the model's context. Neighbours share ``overlap`` tokens (by default an
+    eighth of a chunk, 256 at most). The first ``sink`` tokens of a chunk are scored by the one before it. Chunks run
+    together as far as ``chunk_memory`` GiB of activations go.
     """
 
     layer: int | Literal["auto"] = field(metadata=limits(least=0))
@@ -121,7 +121,7 @@ class GemFilter:
             size = max(2, min(AUTO_CHUNK, context // 2 - tail - self.anchor))
         if size is None:
             return None
-        overlap = min(size // 8 if self.overlap is None else self.overlap, size - 1)
+        overlap = min(usual_overlap(size) if self.overlap is None else self.overlap, size - 1)
         made = Layout.of(length, size, overlap=overlap, tail=tail, anchor=self.anchor, sink=self.sink)
         return made if made.chunks > 1 else None
 

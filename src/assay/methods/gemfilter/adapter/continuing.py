@@ -16,6 +16,7 @@ from assay.methods.gemfilter.adapter.interface import attention_seen
 from assay.methods.gemfilter.adapter.memory import chunked_mlp, rotation_kept
 from assay.methods.gemfilter.adapter.projecting import Projected
 from assay.methods.gemfilter.adapter.reading import Stop
+from assay.networks.pretrained import text_config
 
 #: What is kept of a text: keys and values of every layer below the filter layer, and the filter layer's keys, each
 #: (batch, kv_heads, n, width), by the names ``keys.3`` and ``values.3``.
@@ -40,12 +41,8 @@ def read_state(model: nn.Module, input_ids: Tensor, layer: int, *, mlp_chunk: in
 def read_tail(model: nn.Module, states: Sequence[State], tail: Tensor, layer: int, rows: int) -> Projected:
     """Run one tail (t,) behind texts of equal length, and return the queries of its last ``rows`` tokens and all keys
     of ``layer``, those of the texts in front: what a pass over text and tail together has there."""
-    cache, like = _empty_cache(), next(model.parameters())
-    for number in range(layer + 1):
-        keys = _stacked(states, f"keys.{number}", like)
-        # The filter layer's values are never attended to: anything of their shape will do.
-        values = keys if number == layer else _stacked(states, f"values.{number}", like)
-        cache.update(keys, values, number)
+    like = next(model.parameters())
+    cache = _cache_of(model, states, layer)
     found: list[Projected] = []
 
     _run(model, tail.to(like.device).expand(len(states), -1), cache, layer, found.append, None)
@@ -66,8 +63,45 @@ def _run(model: nn.Module, ids: Tensor, cache: Any, layer: int, see: Any, mlp_ch
     raise ValueError(f"layer {layer} was never reached among {len(layers_of(model))} layers")
 
 
-def _stacked(states: Sequence[State], name: str, like: Tensor) -> Tensor:
-    return torch.cat([state[name].to(like.device, like.dtype) for state in states])
+def _cache_of(model: nn.Module, states: Sequence[State], layer: int) -> Any:
+    """A cache whose layers are put together when the model comes to them and given up when it has passed: with all
+    layers at once, few texts would fit into memory together."""
+    with extra("llm", "an index"):
+        from transformers import DynamicCache
+        from transformers.cache_utils import DynamicLayer
+
+    class Kept(DynamicLayer):  # type: ignore[misc]
+        """One layer's keys and values of texts of equal length, (texts, kv_heads, n, width) each."""
+
+        def __init__(self, number: int, before: Kept | None) -> None:
+            super().__init__()
+            self.number, self.before = number, before
+
+        def get_seq_length(self, *_: Any) -> int:
+            return int(states[0][f"keys.{self.number}"].shape[-2])
+
+        def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+            self.keys, self.values = self._behind("keys", key_states), self._behind("values", value_states)
+            if self.before is not None and not shared:
+                del self.before.keys, self.before.values
+            return self.keys, self.values
+
+        def _behind(self, kind: str, new: Tensor) -> Tensor:
+            texts, heads, tail, width = new.shape
+            length = self.get_seq_length()
+            joined = new.new_zeros(texts, heads, length + tail, width)
+            joined[:, :, length:] = new
+            # The filter layer's values are not kept, since nothing attends to them.
+            for row, state in enumerate(states if f"{kind}.{self.number}" in states[0] else ()):
+                joined[row, :, :length] = state[f"{kind}.{self.number}"][0]
+            return joined
+
+    shared = bool(getattr(text_config(model), "num_kv_shared_layers", 0))  # later layers look at earlier ones' keys
+    cache, before = DynamicCache(), None
+    for number in range(layer + 1):
+        before = Kept(number, before)
+        cache.layers.append(before)
+    return cache
 
 
 def _empty_cache() -> Any:

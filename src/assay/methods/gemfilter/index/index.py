@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -17,7 +18,7 @@ from assay.evaluation.measure import now
 from assay.methods._checks import all_finite, one_of
 from assay.methods.gemfilter.adapter import check_layer, check_usable, sequence_bytes
 from assay.methods.gemfilter.cautions import too_far, too_long
-from assay.methods.gemfilter.chunks import Joined, Layout
+from assay.methods.gemfilter.chunks import Joined, Layout, usual_overlap
 from assay.methods.gemfilter.filter import AUTO_CHUNK, GemFilter
 from assay.methods.gemfilter.index.found import Found
 from assay.methods.gemfilter.index.reader import DTYPES, Reader
@@ -25,7 +26,7 @@ from assay.methods.gemfilter.index.shelf import Shelf, pieces
 from assay.methods.gemfilter.index.store import DamagedIndex, MemoryStore, OtherIndex, Store
 from assay.methods.gemfilter.remembered import fingerprint
 from assay.methods.gemfilter.scoring import best_positions
-from assay.networks.pretrained import context_length
+from assay.networks.pretrained import context_length, text_config
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class FilterIndex:
         self.model, self.head = model, list(head)
         self.store: Store = MemoryStore() if store is None else store
         size = _chunk_size(model, chosen, len(self.head))
-        overlap = size // 8 if chosen.overlap is None else min(chosen.overlap, size - 1)
+        overlap = usual_overlap(size) if chosen.overlap is None else min(chosen.overlap, size - 1)
         self.chosen = replace(chosen, chunk=size, overlap=overlap, tail=max(chosen.tail, chosen.rows))
         self.layer, self.size, self.overlap = chosen.layer, size, overlap
         one_of("dtype", dtype, ("auto", *DTYPES))
@@ -243,10 +244,20 @@ class FilterIndex:
         for length, group in groupby(order, key=lambda number: sizes[shelf.numbers[number][0]]):
             same, one = list(group), sequence_bytes(self.model, length)
             if continues:
-                # As stored, as a batch, and as the cache that the question is appended to.
-                one = 3 * length * int(self._settings["numbers"]) * next(self.model.parameters()).element_size()
+                one = length * self._bytes_of_a_token
             count = max(1, int(self.chosen.chunk_memory * 2**30 // one))
             yield from (same[start : start + count] for start in range(0, len(same), count))
+
+    @cached_property
+    def _bytes_of_a_token(self) -> int:
+        """Of a chunk's token while a question is asked: the keys and values of two layers, of one also repeated for all
+        query heads, and everything that was stored where it is not in memory anyway."""
+        numbers, config = int(self._settings["numbers"]), text_config(self.model)
+        heads = int(getattr(config, "num_attention_heads", 1))
+        repeats = heads // int(getattr(config, "num_key_value_heads", None) or heads)
+        layer = numbers / (self.layer + 0.5) * next(self.model.parameters()).element_size()
+        stored = 0 if self.store.in_memory else numbers * DTYPES[self.dtype].itemsize
+        return int((2 + repeats) * layer) + stored
 
     def _key(self, piece: list[int]) -> str:
         return _digest([self._settings["model"], self.layer, self.head, self.dtype, piece])

@@ -32,7 +32,10 @@ class OtherIndex(ValueError):
 
 
 class Store(Protocol):
-    """Chunks by their key, documents by their name, and the settings that all of them share."""
+    """Chunks by their key, documents by their name, and the settings that all of them share. What ``get`` returns is
+    ``in_memory`` already, or takes memory of its own."""
+
+    in_memory: bool
 
     def settings(self) -> dict[str, Any] | None: ...
     def settle(self, settings: Mapping[str, Any]) -> None: ...
@@ -47,6 +50,8 @@ class Store(Protocol):
 
 class MemoryStore:
     """Everything in this process."""
+
+    in_memory = True
 
     def __init__(self) -> None:
         self._settings: dict[str, Any] | None = None
@@ -86,6 +91,8 @@ class FolderStore:
     """``manifest.json`` has the settings, ``documents/`` one sealed file per document, ``chunks/`` one safetensors file
     per chunk, with the checksum of its tensors in it. Files are written under another name and renamed, so that what
     is there is whole: a process that was killed loses the chunk in its hands, and the next one goes on."""
+
+    in_memory = False
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
