@@ -62,9 +62,13 @@ class Layout:
 
     def positions(self, number: int) -> Tensor:
         """The prompt's positions that a chunk holds, in its order."""
-        start = self.starts[number]
-        pieces = ((0, self.anchor), (start, start + self.size), (self.length - self.tail, self.length))
-        return torch.cat([torch.arange(*piece) for piece in pieces])
+        return self._places[number]
+
+    @cached_property
+    def _places(self) -> list[Tensor]:
+        around = torch.arange(self.anchor), torch.arange(self.length - self.tail, self.length)
+        body = torch.arange(self.size)
+        return [torch.cat([around[0], start + body, around[1]]) for start in self.starts]
 
     def scored(self, number: int) -> Tensor:
         """Which tokens of a chunk it scores: its first ones draw attention whatever they say, and are left to the
@@ -125,13 +129,18 @@ class Joined:
         total = torch.stack([size for _, size in self.chunks.values()]).logsumexp(dim=0)
         if self.sinks is not None:
             total = torch.logaddexp(total, self.sinks[:, None])
-        for number, (found, size) in sorted(self.chunks.items()):
-            if self.rule != "logits":
-                found = torch.einsum("hrn,hr->n", found.float(), (size - total).exp() / size.shape[-1])
-            scored = self.layout.scored(number).to(device)
-            places = self.layout.positions(number).to(device)[scored]
-            best.scatter_reduce_(0, places, found[scored], "amax")
-        return best
+        in_order = sorted(self.chunks.items())
+        found = torch.cat([self._score(*chunk, total) for _, chunk in in_order])
+        # Places are told to the device once and not chunk by chunk, each of which it would be waited for.
+        scored = torch.cat([self.layout.scored(number) for number, _ in in_order]).nonzero()[:, 0]
+        places = torch.cat([self.layout.positions(number) for number, _ in in_order])[scored]
+        return best.scatter_reduce_(0, places.to(device), found[scored.to(device)], "amax")
+
+    def _score(self, found: Tensor, size: Tensor, total: Tensor) -> Tensor:
+        """One chunk's part of the scores, (n,)."""
+        if self.rule == "logits":
+            return found
+        return torch.einsum("hrn,hr->n", found.float(), (size - total).exp() / size.shape[-1])
 
 
 Take = Callable[[int, int, int, Projected], None]
