@@ -60,7 +60,8 @@ def unit_vectors(vectors: Tensor) -> Tensor:
     dead = int((norms == 0).sum())
     if dead:
         raise ValueError(f"a vector of norm 0 has no direction, and {dead} of {norms.numel()} have norm 0")
-    return vectors / norms
+    unit: Tensor = vectors / norms
+    return unit
 
 
 def in_flat_cone(vectors: Tensor, directions: Tensor, width: float, floor: float, ceiling: float = math.inf) -> Tensor:

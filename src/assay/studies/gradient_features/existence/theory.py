@@ -87,7 +87,7 @@ def head_cost(constants: FeatureConstants, asked: GradientRequirements) -> float
     """‖ã‖²/(ηT), what descent over T steps with the rate η pays for reaching a head of the norm that the existence
     lemma allows, B_a2·B_b/(b̃·(mp)^(1/4)), at the sizes that the main theorem asks for."""
     largest = constants.output_norm * constants.largest_knot
-    size = largest / (asked.threshold * (asked.neurons * constants.share) ** 0.25)
+    size = largest / (asked.threshold * math.pow(asked.neurons * constants.share, 0.25))
     return size**2 / (asked.rate * asked.steps)
 
 

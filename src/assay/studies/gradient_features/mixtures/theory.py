@@ -37,10 +37,10 @@ def xor_oracle_loss(tails: float) -> float:
         return (capped - mean_excess(6 * s) + mean_excess((7 + v) * s)) / s
 
     far, _ = quad(lambda z: given(z / s - 2) * density(z), 2 * s, 2 * s + 20, epsabs=0, epsrel=1e-9)
-    return given(0.0) * (1 - 2 * upper_tail(2 * s)) + 2 * far
+    return given(0.0) * (1 - 2 * upper_tail(2 * s)) + 2 * float(far)
 
 
 def stated_oracle_loss(dim: float, tau: float) -> float:
     """The bound as it is printed, with s = √(τ·log d): 3d^(−τ) + 4/(d^(0.9τ − 1)·s). A Gaussian tail beyond s is of the
     order d^(−τ/2), and this takes it for d^(−τ)."""
-    return 3 * dim**-tau + 4 / (dim ** (0.9 * tau - 1) * math.sqrt(tau * math.log(dim)))
+    return 3 * math.pow(dim, -tau) + 4 / (math.pow(dim, 0.9 * tau - 1) * math.sqrt(tau * math.log(dim)))
