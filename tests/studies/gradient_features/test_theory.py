@@ -8,17 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.studies.gradient_features.learners import RELU, symmetric_start
-from assay.studies.gradient_features.problem import GaussianMixture
+from assay.studies.gradient_features.problem import GaussianMixture, LinearData
 from assay.studies.gradient_features.theory import (
     cosines,
     escaped,
     in_cone,
+    in_flat_cone,
+    linear_oracle,
     log_log_slope,
     loss_slope,
     mixture_gradient,
     mixture_oracle,
     safe_oracle_loss,
     simplified_gradient,
+    unit_vectors,
 )
 from assay.training import Seeds
 
@@ -123,6 +126,62 @@ def test_cones_have_two_sides_grow_with_their_width_and_exclude_zero():
             in_cone(vectors, axis, width)
 
 
+@given(width=st.floats(0.01, 0.99), seed=st.integers(0, 50))
+@settings(max_examples=25, deadline=None)
+def test_a_cone_holds_the_unit_vectors_within_the_root_of_twice_its_width(width, seed):
+    """⟨u, v⟩ ≥ 1 − γ exactly where ‖u − v‖ ≤ √(2γ), so that the bound cannot be improved."""
+    generator = torch.Generator().manual_seed(seed)
+    axis = torch.eye(1, 3, dtype=torch.float64)
+    vectors = 5 * torch.randn(500, 3, generator=generator, dtype=torch.float64)
+    signed = unit_vectors(vectors) * vectors[:, :1].sign()
+    near = (signed - axis).norm(dim=-1) < math.sqrt(2 * width)
+    assert torch.equal(in_cone(vectors, axis, width)[:, 0], near)
+    edge = torch.tensor([1 - width, math.sqrt(1 - (1 - width) ** 2), 0.0], dtype=torch.float64)
+    assert float((edge - axis[0]).norm()) == pytest.approx(math.sqrt(2 * width))
+
+
+def test_flat_cones_have_one_side_two_norms_and_the_largest_coordinate():
+    axis = torch.tensor([[1.0, 0.0, 0.0]])
+    # Off the axis by 0.28 in one coordinate, and by 0.2 in each of two.
+    vectors = torch.tensor([[0.96, 0.28, 0.0], [math.sqrt(0.92), 0.2, 0.2], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    assert in_flat_cone(2 * vectors, axis, 0.25, floor=1.0)[:, 0].tolist() == [False, True, False, False]
+    assert in_flat_cone(2 * vectors, axis, 0.3, floor=1.0)[:, 0].tolist() == [True, True, False, False]
+    assert in_flat_cone(2 * vectors, -axis, 0.3, floor=1.0)[:, 0].tolist() == [False, False, True, False]
+    assert not in_flat_cone(2 * vectors, axis, 0.3, floor=2.5).any()
+    assert not in_flat_cone(2 * vectors, axis, 0.3, floor=1.0, ceiling=1.5).any()
+    assert torch.equal(
+        in_flat_cone(2 * vectors, 7 * axis, 0.3, floor=1.0), in_flat_cone(2 * vectors, axis, 0.3, floor=1.0)
+    )
+    for width in (0.0, 1.0):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            in_flat_cone(vectors, axis, width, floor=1.0)
+    for floor, ceiling in ((0.0, 1.0), (2.0, 1.0)):
+        with pytest.raises(ValueError, match="above 0 and up to a ceiling"):
+            in_flat_cone(vectors, axis, 0.3, floor, ceiling)
+
+
+def test_gradients_of_norm_zero_have_no_direction():
+    gradients = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
+    with pytest.raises(ValueError, match="norm 0 has no direction, and 1 of 3 have norm 0") as refusal:
+        unit_vectors(gradients)
+    assert "\n" not in str(refusal.value)
+    with pytest.raises(ValueError, match="no direction"):
+        in_flat_cone(gradients, torch.zeros(1, 2), 0.1, floor=1.0)
+    assert torch.allclose(unit_vectors(gradients[::2]), torch.tensor([[0.6, 0.8], [0.0, -1.0]]))
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.5, 3.0])
+def test_the_linear_oracle_has_no_loss_and_a_smaller_one_has(margin):
+    """OPT = 0 of the linear case: y·g* ≥ 1 on every input, with the outputs ±1/β and no less."""
+    problem = LinearData(9, margin)
+    sample = problem.sample(SEEDS, "train", 5000)
+    margins = sample.labels * linear_oracle(problem, sample.inputs)
+    assert float((1 - margins).clamp(min=0).max()) < 1e-12
+    assert float((1 - 0.9 * margins).clamp(min=0).mean()) > 1e-4
+    along = sample.inputs @ problem.features[0].double()
+    assert torch.allclose(linear_oracle(problem, sample.inputs), along / margin)
+
+
 @pytest.mark.parametrize("tails", [1.0, 1.5, 2.0])
 def test_the_safe_bound_covers_the_oracles_loss(tails):
     """With means of norm 4t the hinge loss of the oracle lies below the bound, up to four standard errors."""
@@ -140,6 +199,27 @@ def test_gaussian_tails_lie_between_their_bounds():
     assert bool((density * z / (z.square() + 1) < tail).all())
     assert bool((tail < density / z).all())
     assert bool((density < 2 * tail**0.9).all())
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 5, 30, 400])
+def test_a_sum_of_squares_rarely_exceeds_its_bound(freedom):
+    """P[χ²_k ≥ k + 2√(kz) + 2z] ≤ e^(−z), by the incomplete Γ function; without the last term it is exceeded."""
+    z = torch.linspace(0.05, 20, 100, dtype=torch.float64)
+    k = torch.tensor(float(freedom), dtype=torch.float64)
+
+    def beyond(level: torch.Tensor) -> torch.Tensor:
+        return torch.special.gammaincc(k / 2, level / 2)
+
+    bound = torch.exp(-z)
+    assert bool((beyond(k + 2 * (k * z).sqrt() + 2 * z) <= bound).all())
+    assert bool((beyond(k + 2 * (k * z).sqrt()) > bound).any())
+
+
+def test_losses_have_their_slope_at_zero():
+    for name, loss in LOSSES.items():
+        output = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+        loss(output, torch.ones(1).double()).sum().backward()
+        assert float(output.grad) == loss_slope(name)
 
 
 def test_an_unknown_loss_is_refused():
@@ -172,3 +252,8 @@ def test_gradients_that_leave_the_wider_cone_are_counted():
     turned = exact + 0.5 * torch.nn.functional.normalize(torch.tensor([-1.0, 1.0, 1.0]), dim=0)
     assert escaped(exact, turned, axis, 0.1, 1.0).tolist() == [0]
     assert in_cone(turned[0], axis, 0.01)[0].item() is False
+    # Gradients that vanish or turn by a right angle have left; one that was in no cone before cannot leave.
+    gone = torch.tensor([[[0.0, 0.0, 0.0], [0.0, 2.0, 0.0]], [[0.0, 0.0, 2.0], [0.0, 2.0, 0.0]]])
+    assert escaped(exact.expand(2, -1, -1), gone, axis, 0.1, 1.0).tolist() == [1, 1]
+    both = torch.eye(2, 3)
+    assert escaped(exact, torch.zeros_like(exact), both, 0.1, 1.0).tolist() == [2]

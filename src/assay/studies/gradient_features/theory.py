@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from .problem import GaussianMixture
+from .problem import GaussianMixture, LinearData
 
 _CHUNK = 4000  # samples at a time: gates and inputs stay within the cache
 
@@ -54,6 +54,30 @@ def in_cone(vectors: Tensor, directions: Tensor, width: float, floor: float = 0.
     return inside & strong
 
 
+def unit_vectors(vectors: Tensor) -> Tensor:
+    """The directions of vectors (…, dim). Where ``cosines`` lets a dead neuron lie in no cone, this refuses it."""
+    norms = vectors.norm(dim=-1, keepdim=True)
+    dead = int((norms == 0).sum())
+    if dead:
+        raise ValueError(f"a vector of norm 0 has no direction, and {dead} of {norms.numel()} have norm 0")
+    unit: Tensor = vectors / norms
+    return unit
+
+
+def in_flat_cone(vectors: Tensor, directions: Tensor, width: float, floor: float, ceiling: float = math.inf) -> Tensor:
+    """Whether ‖v/‖v‖ − D‖_∞ < γ_∞ and B_G ≤ ‖v‖ ≤ B_G1: (…, neurons, directions). This cone has one side: that of −D is
+    another one. The floor is above 0, so that 0 lies in none."""
+    if not 0 < width < 1:
+        raise ValueError(f"a cone's width γ lies between 0 and 1, and {width:g} does not")
+    if not 0 < floor <= ceiling:
+        raise ValueError(f"norms in a cone lie above 0 and up to a ceiling, not between {floor:g} and {ceiling:g}")
+    norms = vectors.norm(dim=-1, keepdim=True)
+    strong: Tensor = (norms >= floor) & (norms <= ceiling)
+    unit = vectors / torch.where(strong, norms, 1.0)
+    off = (unit.unsqueeze(-2) - unit_vectors(directions).to(vectors)).abs().amax(-1)
+    return (off < width) & strong
+
+
 def escaped(exact: Tensor, sampled: Tensor, directions: Tensor, width: float, floor: float) -> Tensor:
     """How many exact gradients of each seed lie in a cone of width γ above the floor B_G while the sampled ones leave
     that of width γ + β/B_G above B_G − β, where β is the seed's largest ‖G̃ − G‖: (seeds,)."""
@@ -95,4 +119,11 @@ def mixture_oracle(mixture: GaussianMixture, inputs: Tensor, knot: float) -> Ten
     unit = (mixture.means / mixture.means.norm(dim=1, keepdim=True)).to(inputs)
     bumps = (inputs @ unit.T - 2 * knot).clamp(min=0)
     outputs: Tensor = bumps @ mixture.component_labels.to(inputs) / knot
+    return outputs
+
+
+def linear_oracle(problem: LinearData, inputs: Tensor) -> Tensor:
+    """g* = (1/β)[max(0, ⟨w*, x⟩) − max(0, −⟨w*, x⟩)], two neurons with the margin β: (seeds, n). Its loss is 0."""
+    along = inputs @ problem.features[0].to(inputs)
+    outputs: Tensor = (along.clamp(min=0) - (-along).clamp(min=0)) / problem.margin
     return outputs

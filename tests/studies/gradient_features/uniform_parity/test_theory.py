@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from assay.studies.gradient_features.theory import simplified_gradient
+from assay.studies.gradient_features.theory import in_flat_cone, simplified_gradient
 from assay.studies.gradient_features.uniform_parity import theory
 from assay.studies.gradient_features.uniform_parity.learners import parity_step, sign_start, streamed_gradients
 from assay.studies.gradient_features.uniform_parity.problem import UniformParity
@@ -54,6 +54,18 @@ def test_constant_signs_point_at_the_indicator():
     assert theory.limit_cosine(problem) == pytest.approx(0.9608, abs=1e-4)
     off = found / found.norm() * math.copysign(1, cosine) - problem.features[0].double()
     assert float(off.abs().max()) <= math.sqrt(4) / (31 - 4)
+
+
+def test_exact_gradients_of_constant_signs_lie_in_a_flat_cone():
+    """Within √k/(d − k) of the indicator in every coordinate; those of mixed signs on A are not."""
+    problem = UniformParity(31, 4)
+    weights = torch.ones(2, 31).double()
+    weights[1, 0] = -1
+    found = theory.exact_gradient(problem, weights)
+    features = torch.cat([problem.features, -problem.features]).double()
+    inside = in_flat_cone(found, features, math.sqrt(4) / (31 - 4), floor=float(found.norm(dim=-1).min()) / 2)
+    assert inside.any(-1).tolist() == [True, False]
+    assert int(inside.sum()) == 1
 
 
 def test_many_samples_approach_the_exact_cosine():

@@ -19,6 +19,19 @@ def descent_bound(start: Tensor, target: Tensor, rate: float, steps: int) -> flo
     return float((start - target).square().sum()) / (2 * rate * steps)
 
 
+def regret_bound(start: Tensor, target: Tensor, slopes: Tensor, rate: float) -> float:
+    """(1/T)Σ[f_t(θ_t) − f_t(θ*)] ≤ ‖θ*‖²/(2ηT) + ‖θ_1‖·(1/T)Σ‖∇_t‖ + (η/T)Σ‖∇_t‖² for online descent on convex f_t
+    from any θ_1 against any θ*; ``slopes`` (T, size) are the gradients ∇_t of f_t at θ_t."""
+    norms = slopes.norm(dim=-1)
+    far = float(target.square().sum()) / (2 * rate * len(slopes))
+    return far + float(start.norm() * norms.mean()) + rate * float(norms.square().mean())
+
+
+def first_output_bound(start_weights: Tensor, threshold: float, input_norm: float, rate: float, slope: float) -> float:
+    """‖a^(1)‖_∞ ≤ η^(1)|ℓ'(0)|(max_i‖w_i^(0)‖·E‖x‖ + b̃) after a first step that forgets a^(0)."""
+    return rate * abs(slope) * (float(start_weights.norm(dim=-1).max()) * input_norm + threshold)
+
+
 def generalisation_bound(head_norm: float, weights: Tensor, thresholds: Tensor, largest: float, samples: int) -> float:
     """Twice √(B_a2²(‖W‖_F²·B_x² + ‖b‖²)/n), the Rademacher bound after symmetrisation."""
     size = float(weights.square().sum()) * largest**2 + float(thresholds.square().sum())

@@ -10,12 +10,13 @@ import torch
 from pydantic import Field, PositiveInt, model_validator
 
 from assay import lab
+from assay.methods.gradient_bounds import FeatureConstants, gradient_bound, gradient_requirements
 from assay.training import Seeds
 
 from ..params import FirstStep, check_growing
 from ..problem import GaussianMixture
 from ..theory import in_cone, mixture_gradient
-from .theory import components_of, construct, opt_upper_bound
+from .theory import components_of, construct, head_cost, opt_upper_bound
 
 LABELS = (1.0, -1.0, 1.0, -1.0)
 WIDTHS = (0.05, 0.1, 0.2)
@@ -115,3 +116,23 @@ def trade_off(params: Params, seeds: Seeds, record: lab.Recorder, *, axes: int) 
         caught = in_cone(exact, axis.to(exact), width)[..., 0].double().mean(1)
         record(at={"width": width}, slack=slack, sum=torch.tensor(found) + slack.double().cpu())
         record(at={"width": width}, trials=4096, caught=caught)
+
+
+@part.arm("balance", over={"largest_output": [0.0625, 1.0, 16.0], "terms": [2, 32]}, uses=(), chunk=64)
+def balance(params: Params, seeds: Seeds, record: lab.Recorder, *, largest_output: float, terms: int) -> None:
+    """What a head of the existence lemma costs descent, beside the slack of its existence, at the theorem's sizes."""
+    constants = FeatureConstants(
+        share=0.5,
+        floor=0.5,
+        gamma=0.01,
+        terms=terms,
+        largest_output=largest_output,
+        output_norm=largest_output * math.sqrt(terms),
+        largest_knot=2.0,
+        mean_norm=10.0,
+        second_moment=100.0,
+        largest_norm=12.0,
+    )
+    asked = gradient_requirements(constants, error=0.1, dim=100)
+    slack = gradient_bound(constants, neurons=round(asked.neurons), samples=1).width
+    record(cost_over_slack=head_cost(constants, asked) / slack)

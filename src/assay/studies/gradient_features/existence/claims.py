@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import polars as pl
 
-from assay.lab import Judgement, Measurements
+from assay.lab import Exact, Judgement, Measurements
 
 from ..theory import log_log_slope
 from .arms import WIDTHS, Params, part
@@ -73,6 +74,19 @@ def none_empty(m: Measurements[Params]) -> Judgement:
 )
 def vacuous(m: Measurements[Params]) -> Judgement:
     return m.every("bound", arm="construction").named("bound").at_least(1)
+
+
+@part.claim(
+    "C3l",
+    "At the sizes that the main theorem asks for, a constructed head costs descent half the slack of its existence, "
+    "with r = 2 and 32 neurons and outputs B_a1 of 1/16, 1 and 16, if b̃ = B_G^(1/4)·B_a2·B_b^(3/4)/√(r·B_a1).",
+    source="Main theorem: ‖ã‖²/(ηT) and 2r·B_a1·B_x1/(m·p)^(1/4)·√(B_b/B_G) shrink together, hidden constants set to 1",
+    printed="√r·B_a1 below the fraction of b̃, with which the cost is B_a1/2 times the slack",
+)
+def threshold_balances(m: Measurements[Params]) -> Judgement:
+    off = np.max(abs(m.every("cost_over_slack", arm="balance").values - 0.5))
+    # The number of neurons is rounded to a whole one, out of tens of thousands or more.
+    return Exact(float(off), "largest |cost / slack − 1/2|").at_most(1e-4)
 
 
 @part.claim(

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.methods.gradient_bounds import FeatureConstants, GradientRequirements
+
 from ..problem import GaussianMixture
 from ..theory import cosines
 
@@ -79,3 +81,74 @@ def components_of(mixture: GaussianMixture) -> tuple[Tensor, Tensor]:
     """Directions and labels of all components, antipodal ones apart."""
     unit: Tensor = mixture.means / mixture.means.norm(dim=1, keepdim=True)
     return unit, mixture.component_labels
+
+
+def head_cost(constants: FeatureConstants, asked: GradientRequirements) -> float:
+    """‖ã‖²/(ηT), what descent over T steps with the rate η pays for reaching a head of the norm that the existence
+    lemma allows, B_a2·B_b/(b̃·(mp)^(1/4)), at the sizes that the main theorem asks for."""
+    largest = constants.output_norm * constants.largest_knot
+    size = largest / (asked.threshold * math.pow(asked.neurons * constants.share, 0.25))
+    return size**2 / (asked.rate * asked.steps)
+
+
+@dataclass(frozen=True)
+class SmallNetwork:
+    """A network of few neurons out of a dictionary: its outputs, 0 where a neuron is left out, and its hinge loss."""
+
+    outputs: np.ndarray  # (neurons of the dictionary,): axis by axis, first +z, then −z, each with all knots
+    loss: float
+
+
+def small_opt_upper_bound(
+    projections: np.ndarray, labels: np.ndarray, knots: np.ndarray, *, terms: int, largest: float, norm: float
+) -> SmallNetwork:
+    """An upper bound on OPT of the induced networks: the mean hinge loss of Σ a_i·max(0, ±z_j − b) with at most
+    ``terms`` r of the given neurons, |a_i| ≤ B_a1 and ‖a‖ ≤ B_a2.
+
+    Neurons are added one by one, each the one along which the loss falls fastest, and all outputs are then fitted anew.
+    The network found keeps every limit, so that its loss is an upper bound, however good the choice of neurons."""
+    if terms < 1:
+        raise ValueError(f"a network has one neuron or more, not {terms}")
+    if largest < 0 or norm < 0:
+        raise ValueError(f"limits of outputs are 0 or more, not {largest:g} and {norm:g}")
+    signed = np.concatenate([projections, -projections], 1)
+    features = np.maximum(signed[:, :, None] - knots, 0).reshape(len(labels), -1)
+    outputs, chosen = np.zeros(features.shape[1]), list[int]()
+    best = SmallNetwork(outputs, 1.0)
+    weights = np.full(len(labels), 1 / len(labels))  # of the samples in the slope of the loss
+    for _ in range(min(terms, features.shape[1])):
+        slopes = np.abs((weights * labels) @ features)
+        slopes[chosen] = 0
+        if slopes.max() <= 1e-12:
+            break
+        chosen.append(int(slopes.argmax()))
+        fitted, weights = _fit_within(features[:, chosen], labels, largest, norm)
+        outputs = np.zeros(features.shape[1])
+        outputs[chosen] = fitted
+        loss = float(np.maximum(1 - labels * (features @ outputs), 0).mean())
+        if loss < best.loss:
+            best = SmallNetwork(outputs, loss)
+    return best
+
+
+def _fit_within(features: np.ndarray, labels: np.ndarray, largest: float, norm: float) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs of least mean hinge loss with |a_i| ≤ ``largest`` and ‖a‖ ≤ ``norm``, and each sample's weight in the
+    slope of that loss. The ball is cut out by planes: a linear program whose solution lies outside gets the plane that
+    touches the ball below it, until the solution is within a millionth, which shrinking it takes off."""
+    from scipy.optimize import linprog
+
+    n, size = features.shape
+    costs = np.concatenate([np.zeros(size), np.full(n, 1 / n)])
+    rows = np.concatenate([-labels[:, None] * features, -np.eye(n)], 1)
+    sides = -np.ones(n)
+    limits = [(-largest, largest)] * size + [(0, None)] * n
+    for _ in range(200):
+        found = linprog(costs, A_ub=rows, b_ub=sides, bounds=limits, method="highs")
+        outputs = found.x[:size]
+        length = float(np.linalg.norm(outputs))
+        if length <= norm * (1 + 1e-6) or norm == 0:
+            break
+        rows = np.concatenate([rows, np.concatenate([outputs / length, np.zeros(n)])[None]])
+        sides = np.append(sides, norm)
+    shrunk = outputs * min(1.0, norm / length) if length else outputs
+    return shrunk, -found.ineqlin.marginals[:n]

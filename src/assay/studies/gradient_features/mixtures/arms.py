@@ -13,10 +13,13 @@ from ..fixed_features.learners import ridge_head
 from ..learners import errors, hidden_layer, sampled_gradients, stepped, symmetric_start, train_both, wrong
 from ..params import FirstStep, Testing
 from ..problem import GaussianMixture, Sample
-from ..theory import cosines, mixture_gradient
+from ..theory import cosines, mixture_gradient, safe_oracle_loss
+from .theory import stated_oracle_loss, xor_oracle_loss
 
 KINDS = ("orthogonal", "multi-xor")
 SIGNS = {"positive": 1.0, "negative": -1.0}
+TAUS = (8, 12, 16)  # 8 is the least that the theory allows
+TAIL_DIMS = (10**4, 10**5, 10**6, 10**7, 10**8)
 
 
 class Params(FirstStep, Testing):
@@ -83,3 +86,12 @@ def mixture_training(params: Params, seeds: Seeds, record: lab.Recorder, *, kind
             record(step=step, at={"layers": "both"}, trials=params.test_samples, error=errors(now, test))
     fitted = ridge_head(hidden_layer(net), train, test.inputs)
     record(at={"layers": "head"}, trials=params.test_samples, error=wrong(fitted.outputs, test.labels))
+
+
+@part.arm("oracle-tails", over={"tau": TAUS, "dim": TAIL_DIMS}, uses=(), chunk=64)
+def oracle_tails(params: Params, seeds: Seeds, record: lab.Recorder, *, tau: int, dim: int) -> None:
+    """The oracle's exact loss on an XOR mixture with noise 1 and means of norm 4√(τ·log d), as near as is allowed."""
+    tails = math.sqrt(tau * math.log(dim))
+    loss = xor_oracle_loss(tails)
+    record(loss=loss, loss_over_safe=loss / safe_oracle_loss(4, tails))
+    record(loss_over_stated=loss / stated_oracle_loss(dim, tau))

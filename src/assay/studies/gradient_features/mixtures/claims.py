@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements
+import numpy as np
+import torch
 
-from .arms import Params, part
+from assay.lab import Exact, Judgement, Measurements
+
+from ..theory import log_log_slope
+from .arms import TAIL_DIMS, TAUS, Params, part
 
 ROUNDING = 1e-5  # of single precision
 SIZES = {"100 dimensions, 512 neurons": lambda p: p.mixture_dim >= 100 and p.mixture_neurons >= 128}
@@ -56,3 +60,41 @@ def nearer_to_mean(m: Measurements[Params]) -> Judgement:
     where = {"arm": "mixture-gradients", "kind": "orthogonal", "threshold_sign": "negative"}
     gap = m.final("label_mean_cosine", **where) - m.final("median_cosine", **where)
     return gap.named("median cosine, E[yx] − nearest mean").above(0)
+
+
+@part.claim(
+    "C4u",
+    "On XOR mixtures with noise 1 and means of norm 4√(τ·log d), the oracle's exact hinge loss falls like d^(−τ/2) "
+    "from 10⁴ to 10⁸ dimensions: its exponent over τ is −1/2 within 0.05, for τ = 8, 12 and 16.",
+    source="Mixtures of Gaussians: the chance that a standard normal variable exceeds √(τ·log d)",
+    printed="tails of order d^(−τ)",
+)
+def tail_exponent(m: Measurements[Params]) -> Judgement:
+    dims = torch.tensor(TAIL_DIMS, dtype=torch.float64)
+    off = []
+    for tau in TAUS:
+        losses = [m.exact("loss", arm="oracle-tails", tau=tau, dim=dim).value for dim in TAIL_DIMS]
+        off.append(abs(log_log_slope(dims, torch.tensor(losses, dtype=torch.float64)) / tau + 0.5))
+    # NumPy's maximum keeps what is not a number.
+    return Exact(float(np.max(off)), "largest |exponent/τ + 1/2|").at_most(0.05)
+
+
+@part.claim(
+    "C4v",
+    "On XOR mixtures with noise 1 and means of norm 4s, s = √(τ·log d), the oracle's exact hinge loss is at most "
+    "Φ̄(s) + 3(φ(s) − sΦ̄(s))/s, at d = 10⁴ to 10⁸ and τ = 8, 12 and 16.",
+    source="Mixtures of Gaussians: OPT is tiny; derived with the tails as they are, r = 4 components",
+    printed="at most 3d^(−τ) + 4/(d^(0.9τ − 1)·√(τ·log d)), which the exact loss exceeds at each of these sizes",
+)
+def safe_bound(m: Measurements[Params]) -> Judgement:
+    return m.every("loss_over_safe", arm="oracle-tails").named("loss / bound").at_most(1)
+
+
+@part.claim(
+    "X19",
+    "On XOR mixtures with noise 1 and means of norm 4√(τ·log d), the oracle's exact hinge loss is above the printed "
+    "bound 3d^(−τ) + 4/(d^(0.9τ − 1)·√(τ·log d)), at d = 10⁴ to 10⁸ and τ = 8, 12 and 16.",
+    source="beyond the source: how far its tails of order d^(−τ) are from those of a Gaussian",
+)
+def stated_bound_broken(m: Measurements[Params]) -> Judgement:
+    return m.every("loss_over_stated", arm="oracle-tails").named("loss / printed bound").at_least(1)
