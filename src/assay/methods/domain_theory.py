@@ -162,9 +162,9 @@ def _penalised(r: int, m: int, gamma: float, strength: float) -> np.ndarray:
         return np.zeros(2)
 
     def objective(weights: np.ndarray) -> Values:
-        parts = zip(_loss(r, m, gamma, weights), _norm(r, m, gamma, weights), strict=True)
-        value, slope, curvature = (loss + strength * norm for loss, norm in parts)
-        return value, slope, curvature
+        value, slope, curvature = _loss(r, m, gamma, weights)
+        price, dearer, bent = _norm(r, m, gamma, weights)
+        return value + strength * price, slope + strength * dearer, curvature + strength * bent
 
     if gains[0] > prices[0]:
         alone = _newton(objective, np.array([0.5 / math.sqrt(r), 0.0]), np.array([True, False]))
