@@ -20,6 +20,7 @@ EXEMPT = {
                 "FeatureConstants",
                 "contrastive_width",
                 "cost_model",
+                "domain_theory",
                 "error_bound",
                 "gradient_bound",
                 "gradient_requirements",

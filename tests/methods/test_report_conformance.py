@@ -72,6 +72,7 @@ REPORTS: dict[str, Callable[[], Any]] = {
         model := net(), TASKS, cross_entropy, torch.optim.SGD(model.parameters(), 0.1), steps=3, seed=0
     ),
     "audit": audit,
+    "domain theory": lambda: methods.domain_theory(10, 50, 0.3),
     "split effect": lambda: methods.predict_split_effect(4.0, 20, 10, 8, 3, 0.1),
     "mask": lambda: methods.ForwardMagnitudePruner(net(), alpha=0.3).report(),
     "conditions": lambda: methods.prompt_condition(INPUTS.reshape(3, 20, 5)),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .contrastive_planning import plan as contrastive_plan
     from .contrastive_regularization import RegularizedLoss, adapter, contrastive_regularized_loss
     from .contrastive_update import ContrastiveUpdate
+    from .domain_theory import domain_theory
     from .erase_and_step import EraseAndStep
     from .feature_learning_gain import feature_learning_gain
     from .fixed_features import frozen_backbone, linearized
@@ -129,6 +130,7 @@ __all__ = [
     "contrastive_width",
     "cost_model",
     "data_assumptions",
+    "domain_theory",
     "error_bound",
     "expected_margin",
     "feature_learning_gain",
