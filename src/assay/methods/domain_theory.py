@@ -57,9 +57,7 @@ class DomainTheory(Report):
     rows: int  # of a batch whose norm lies as close to that of all data as was asked for
     rows_per_domain: int
     lam: float  # of ``NuclearNorm(lam)`` at that many rows
-    few_rows_suffice: (
-        bool  # whether batches of far fewer rows still weigh features so that most inputs outside are right
-    )
+    few_rows_suffice: bool  # whether most inputs outside are right with batches of far fewer rows, too
 
     @property
     def dimension(self) -> int:
