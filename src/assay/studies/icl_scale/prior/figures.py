@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import altair as alt
@@ -53,22 +54,20 @@ def flipped_labels(m: Measurements[Params]) -> Any:
 
 
 def _networks(m: Measurements[Params]) -> dict[str, dict[str, str]]:
-    """Where the rows of each network are, of those that ran."""
+    """Where the rows of each network are, of those that ran; NotMeasured where none did."""
     every = {
         "small": {"arm": "prior", "size": "small"},
         "medium": {"arm": "medium-prior"},
         "large": {"arm": "prior", "size": "large"},
         "large, no random rules": {"arm": "no-random-rules"},
     }
-    return {name: where for name, where in every.items() if _ran(m, where)}
-
-
-def _ran(m: Measurements[Params], where: dict[str, str]) -> bool:
-    try:
-        m.rows("prior_accuracy", **where)
-    except NotMeasured:
-        return False
-    return True
+    m.rows("prior_accuracy", arm=sorted({where["arm"] for where in every.values()}))
+    found = {}
+    for name, where in every.items():
+        with suppress(NotMeasured):
+            m.rows("prior_accuracy", **where)
+            found[name] = where
+    return found
 
 
 def _interval(m: Measurements[Params], flipped: float, where: dict[str, str]) -> dict[str, float]:
