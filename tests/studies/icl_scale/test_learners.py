@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import pytest
 import torch
 
@@ -44,6 +46,38 @@ def test_descent_on_the_population_loss_finds_the_optimum_of_every_rank():
     for at, r in enumerate((1, 2, 3)):
         best = (features * optimal_gains(PROBLEM.spectrum(SEEDS), 12, r)) @ features.mT
         torch.testing.assert_close(found[:, at], best, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("c", [-3.0, 0.01, 40.0])
+def test_a_scale_moves_freely_between_the_key_query_matrix_and_the_value(c):
+    network, prompts = _network(), PROBLEM.sample(SEEDS, "p", 4, 6)
+    scaled = LinearAttention(c * network.key, network.query, network.value / c)
+    found, before = (each(prompts.gram(), prompts.queries) for each in (scaled, network))
+    torch.testing.assert_close(found, before, atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(scaled.effective(), network.effective(), atol=1e-12, rtol=1e-12)
+
+
+@dataclass(frozen=True)
+class Turned(InContextRegression):
+    """The same tokens after a rotation R that is each seed's own: their covariance is RΛRᵀ."""
+
+    def rotation(self, seeds: Seeds) -> torch.Tensor:
+        turned, _ = torch.linalg.qr(seeds.normal("another rotation", self.dim, self.dim))
+        return turned
+
+    def features(self, seeds: Seeds) -> torch.Tensor:
+        return self.rotation(seeds) @ super().features(seeds)
+
+
+def test_answers_are_the_same_where_tokens_and_network_are_turned():
+    other = Turned(PROBLEM.eigenvalues)
+    R, A = other.rotation(SEEDS).unsqueeze(1), SEEDS.normal("A", 2, 3, 3)
+    prompts, turned = (each.sample(SEEDS, "p", 4, 6) for each in (PROBLEM, other))
+    torch.testing.assert_close(turned.inputs, prompts.inputs @ R.mT)
+    # The labels of a sampled task turn only with the task: it is the same network on the same labels that is compared.
+    turned = replace(turned, labels=prompts.labels, targets=prompts.targets)
+    torch.testing.assert_close(answers(turned, R @ A @ R.mT), answers(prompts, A), atol=1e-12, rtol=1e-12)
+    assert not torch.allclose(answers(turned, A), answers(prompts, A))
 
 
 def test_training_keeps_the_rank_and_lowers_the_loss():

@@ -46,18 +46,82 @@ def test_the_gradient_vanishes_at_the_inverse_of_gamma():
     torch.testing.assert_close(other.grad, by_hand.detach())
 
 
-def test_squares_are_completed():
-    Lambda, U, u = _covariance(), _random(5, 5), torch.tensor(0.6, dtype=torch.float64)
+@pytest.mark.parametrize("seed", range(6))
+def test_squares_are_completed(seed):
+    """The lowest loss, where it lies, and the excess of any other network as a squared norm, to 1e-10."""
+    drawn = _random(5, 5, seed=seed)
+    Lambda, U, n = drawn @ drawn.T + 0.05 * torch.eye(5), _random(5, 5, seed=seed + 50), 1 + 4 * seed
+    u = _random(1, seed=seed + 90)[0]
     values, vectors = torch.linalg.eigh(Lambda)
 
     def power(matrix_values: torch.Tensor) -> torch.Tensor:
         return vectors * matrix_values @ vectors.T
 
-    wide = (1 + 1 / N) * values + values.sum() / N
-    inner = u * power(values.sqrt()) @ U @ power(values.sqrt()) - power(values / wide)
+    exactly = {"atol": 1e-10, "rtol": 1e-10}
+    wide = theory.widened(values, n)
+    torch.testing.assert_close(power(wide), theory.gamma(Lambda, n), **exactly)
+    inverse = torch.linalg.inv(theory.gamma(Lambda, n))
+    lowest = 0.5 * torch.trace(Lambda) - 0.5 * torch.trace(Lambda @ Lambda @ inverse)
+    torch.testing.assert_close(theory.lowest_loss(values.flip(0), n, 5), lowest, **exactly)
+    torch.testing.assert_close(theory.pretraining_loss(inverse / u, u, Lambda, n), lowest, **exactly)
+    inner = u * power(values.sqrt()) @ U @ power(values.sqrt()) - Lambda @ inverse
     excess = 0.5 * (power(wide.sqrt()) @ inner).square().sum()
-    lowest = theory.lowest_loss(LAM, N, 5)
-    torch.testing.assert_close(theory.pretraining_loss(U, u, Lambda, N) - lowest, excess)
+    torch.testing.assert_close(theory.pretraining_loss(U, u, Lambda, n) - lowest, excess, **exactly)
+
+
+@pytest.mark.parametrize("c", [-3.0, 0.01, 40.0])
+def test_the_loss_knows_only_the_product_of_key_query_matrix_and_label_weight(c):
+    Lambda, U, u = _covariance(), _random(5, 5), torch.tensor(0.6, dtype=torch.float64)
+    loss = theory.pretraining_loss(U, u, Lambda, N)
+    torch.testing.assert_close(theory.pretraining_loss(c * U, u / c, Lambda, N), loss, atol=0, rtol=1e-12)
+    assert not torch.isclose(theory.pretraining_loss(c * U, u, Lambda, N), loss)
+
+
+def test_losses_and_errors_turn_with_the_tokens():
+    Lambda, U, w = _covariance(), _random(5, 5), _random(5, seed=4)
+    R, _ = torch.linalg.qr(_random(5, 5, seed=6))
+    u = torch.tensor(0.6, dtype=torch.float64)
+    turned, other = R @ Lambda @ R.T, R @ U @ R.T
+    close = {"atol": 0, "rtol": 1e-12}
+    loss = theory.pretraining_loss(U, u, Lambda, N)
+    torch.testing.assert_close(theory.pretraining_loss(other, u, turned, N), loss, **close)
+    assert not torch.isclose(theory.pretraining_loss(U, u, turned, N), loss)
+    error = theory.evaluation_error(U, Lambda, w, M, 0.3)
+    after = theory.evaluation_error(other, turned, R @ w, M, 0.3)
+    for part in ("label_noise", "input_noise", "bias"):
+        torch.testing.assert_close(getattr(after, part), getattr(error, part), **close)
+
+
+def _minimised(Lambda: torch.Tensor, r: int, *, seed: int) -> torch.Tensor:
+    """uU of rank r with the lowest loss, found from random factors: no formula tells where it lies."""
+    key, query = (0.5 * _random(2, r, 5, seed=seed)).unbind()
+    u = torch.tensor(0.5, dtype=torch.float64)
+    factors = [key.clone().requires_grad_(True), query.clone().requires_grad_(True)]
+    search = torch.optim.LBFGS(
+        factors, max_iter=400, tolerance_grad=1e-12, tolerance_change=1e-16, line_search_fn="strong_wolfe"
+    )
+
+    def closure() -> torch.Tensor:
+        search.zero_grad()
+        loss = theory.pretraining_loss(factors[0].T @ factors[1], u, Lambda, N)
+        loss.backward()
+        return loss
+
+    search.step(closure)
+    return (u * factors[0].T @ factors[1]).detach()
+
+
+@pytest.mark.parametrize("r", [1, 3, 5])
+def test_the_optimum_turns_with_the_tokens(r):
+    """U* → RU*Rᵀ where Λ → RΛRᵀ; the two searches start at different factors, and know R by the covariance alone."""
+    Lambda = _covariance()
+    R, _ = torch.linalg.qr(_random(5, 5, seed=6))
+    found, turned = _minimised(Lambda, r, seed=1), _minimised(R @ Lambda @ R.T, r, seed=2)
+    torch.testing.assert_close(turned, R @ found @ R.T, atol=1e-5, rtol=0)
+    assert float((turned - found).abs().max()) > 0.05
+    values, vectors = torch.linalg.eigh(R @ Lambda @ R.T)
+    best = vectors.flip(1) * theory.optimal_gains(values.flip(0), N, r) @ vectors.flip(1).T
+    torch.testing.assert_close(turned, best, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("r", range(6))
