@@ -107,13 +107,17 @@ def text(params: Params, seeds: Seeds, record: lab.Recorder, *, data: str, label
 
 def _adapter_settings(params: Params) -> dict[str, dict[str, Way]]:
     """Sixteen settings for each way, by their words."""
-
-    def adapters(name: str, values: tuple[float, ...]) -> dict[str, Way]:
-        usual = AdapterTuning(params.adapter_steps, params.adapter_hidden)
-        return {f"rate {r:g}, {name} {v:g}": replace(usual, rate=r, **{name: v}) for r in RATES for v in values}
-
+    usual = AdapterTuning(params.adapter_steps, params.adapter_hidden)
     heads: dict[str, Way] = {f"penalty {penalty:.2g}": HeadTuning(penalty) for penalty in PENALTIES}
-    return dict(zip(ADAPTER_WAYS, (heads, adapters("decay", DECAYS), adapters("strength", STRENGTHS)), strict=True))
+    plain: dict[str, Way] = {
+        f"rate {rate:g}, decay {decay:g}": replace(usual, rate=rate, decay=decay) for rate in RATES for decay in DECAYS
+    }
+    ours: dict[str, Way] = {
+        f"rate {rate:g}, strength {strength:g}": replace(usual, rate=rate, strength=strength)
+        for rate in RATES
+        for strength in STRENGTHS
+    }
+    return dict(zip(ADAPTER_WAYS, (heads, plain, ours), strict=True))
 
 
 @part.arm(
