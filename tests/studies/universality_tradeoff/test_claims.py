@@ -83,6 +83,22 @@ def test_rows_without_two_distances_have_no_rank_correlation(sources):
     assert in_domain == any(len(each) > 1 for each in away)
 
 
+@pytest.mark.parametrize("claim", ["C8p", "C8q"])
+@pytest.mark.parametrize(
+    ("gains", "slope", "verdict"), [((0, 1.73, 3.88, 6.8), 2.255, "holds"), ((6, 7, 1, 2), -1.8, "fails")]
+)
+def test_the_slope_of_the_gain_reads_every_mixture(claim, gains, slope, verdict):
+    params, found = study.resolve("laptop", {}), []
+    where = {"task": params.image_sources[0], "labels": params.image_labels[0 if claim == "C8p" else -1]}
+    for encoder, gained in zip(params.mixtures(), gains, strict=True):
+        found += rows("images", "accuracy", [0.5, 0.52, 0.54], encoder=encoder, **where)
+        after = [before + gained / 100 + e for before, e in ((0.5, 0), (0.52, 1e-3), (0.54, -1e-3))]
+        found += rows("images", "updated_accuracy", after, encoder=encoder, **where)
+    judgement = judged(claim, found)
+    assert judgement.estimate == pytest.approx(slope / 100)
+    assert judgement.verdict == verdict
+
+
 @pytest.mark.parametrize(("measured", "verdict"), [((1.0, 0.9, 0.8, 0.7), "holds"), ((1.0, 0.9, 0.95, 0.7), "fails")])
 def test_similarity_falls_as_measured(measured, verdict):
     """The closed form falls in both."""

@@ -109,6 +109,46 @@ def test_the_ratio_of_leading_terms(shared, tasks):
     assert universal / specific == pytest.approx(theory.bound_ratio(problem, 0.5))
 
 
+def rademacher(problem, encoder, norm, labels, draws):
+    """The complexity by its definition: signs ε are drawn for m points, and sup Σ εᵢuᵀφ(xᵢ)/m over ‖u‖ ≤ B is
+    B‖Σ εᵢφ(xᵢ)‖/m. The mean over draws and its standard error."""
+    z = problem.pairs(SEEDS, "points", labels * draws, task=0)[0].unflatten(1, (draws, labels))
+    signs = SEEDS.normal("signs", draws, labels).sign().unsqueeze(-1)
+    best = norm / labels * (signs * (z @ encoder.T)).sum(2).norm(dim=-1).flatten()
+    return float(best.mean()), float(best.std()) / math.sqrt(best.numel())
+
+
+@pytest.mark.parametrize("labels", [4, 25])
+def test_the_complexity_of_the_specific_encoder_is_that_of_a_chi_distribution(labels):
+    """With weight 1 on all r features it is B E‖N(0, I_r)‖/√m, whose mean is known; √r, by Jensen, is a little more."""
+    problem = LinearTasks(2, 5, 1)
+    norm = theory.predictor_norm(1.0, 1.0, 0.7, 0.3)
+    found, error = rademacher(problem, theory.canonical(problem, (1.0, 1.0)), norm, labels, 4000)
+    chi = math.sqrt(2) * math.gamma(3) / math.gamma(2.5)
+    assert found == pytest.approx(norm * chi / math.sqrt(labels), abs=4 * error)
+    leading = theory.leading_complexity(problem, 1.0, 1.0, 0.3, labels)
+    assert leading == pytest.approx(math.sqrt(5 / labels))  # by hand: ‖u*‖ = 1
+    assert found + 4 * error < leading
+
+
+@pytest.mark.parametrize("private", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("build", ["canonical", "superposed"])
+def test_the_leading_term_bounds_the_sampled_complexity_of_the_universal_encoder(build, private):
+    """And not by much: E‖v‖ ≥ √(2/π) √(E‖v‖²) for a Gaussian v, so that a lost factor would show on either side."""
+    problem = LinearTasks(4, 8, 4, 2)
+    encoder = theory.canonical(problem, (1.0, *[0.25] * 4)) if build == "canonical" else theory.superposed(problem)
+    norm = theory.predictor_norm(1.0, 0.25, 1 - private, private)
+    found, error = rademacher(problem, encoder, norm, 10, 2000)
+    leading = theory.leading_complexity(problem, 1.0, 0.25, private, 10)
+    assert leading == pytest.approx(math.sqrt((1 + 3 * private) * 5 / 10))  # by hand: (v₁ + 4v₂)(4 + 4/4)/m
+    assert math.sqrt(2 / math.pi) * leading < found - 4 * error < found + 4 * error < leading
+
+
+def test_the_risk_bound_by_hand():
+    assert theory.risk_bound(0.25, 200) == pytest.approx(1 + 8 * math.sqrt(math.log(80) / 100))
+    assert theory.risk_bound(0.25, 200, delta=4 / math.e**2) == pytest.approx(1 + 8 * math.sqrt(0.02))
+
+
 def test_the_bound_is_lower_for_many_tasks_where_little_is_private():
     assert theory.bound_ratio(LinearTasks(10, 20, 4), 0.1) < 1 < theory.bound_ratio(LinearTasks(10, 20, 4), 0.5)
     assert theory.bound_ratio(LinearTasks(10, 20, 32), 0.1) == pytest.approx(1.45, abs=0.01)

@@ -14,6 +14,7 @@ from assay.probes import linear_cka
 from .arms import FEW_CLASSES, MANY_CLASSES, PIXELS, UNTRAINED, Params, part
 
 SET = "small encoders of the run's image sets; linear heads with the penalty chosen on their own labels"
+THREE_SETS: dict[str, Any] = {"at least three image sets": lambda p: len(p.image_sources) >= 3}
 
 
 def accuracy(
@@ -172,7 +173,7 @@ def pixels_win(m: Measurements[Params]) -> Judgement:
     "As image sets are added, similarity on target images (CKA) and the distance between mixtures are negatively "
     "rank-correlated in every row of the map, other mixtures only.",
     source="Figure 7.5, right; the largest row, without the diagonal, of those with mixtures at several distances",
-    when={"at least three image sets": lambda p: len(p.image_sources) >= 3},
+    when=THREE_SETS,
 )
 def rows_decrease(m: Measurements[Params]) -> Judgement:
     names = m.params.mixtures()
@@ -242,6 +243,41 @@ def still_below(m: Measurements[Params]) -> Judgement:
     own = accuracy(m, m.params.mixtures()[0], few(m))
     after = accuracy(m, m.params.mixtures()[-1], few(m), metric="updated_accuracy")
     return (own - after).named("own before − all sets after the update").above(0)
+
+
+@part.claim(
+    "C8p",
+    "What a linear head gains from a contrastive update on target images grows with the number of image sets in the "
+    "encoder's pretraining, by the least-squares slope at the fewest labels.",
+    source="Table F.9: −0.03, 1.73, 3.88 and 6.79 points, a slope of 2.3 points a set; " + SET,
+    when=THREE_SETS,
+)
+def gain_rises_with_sets(m: Measurements[Params]) -> Judgement:
+    return gain_slope(m, few(m)).above(0)
+
+
+@part.claim(
+    "C8q",
+    "What a linear head gains from a contrastive update on target images grows with the number of image sets in the "
+    "encoder's pretraining, by the least-squares slope at the most labels.",
+    source="Table F.9 is with all labels: −0.03, 1.73, 3.88 and 6.79 points, a slope of 2.3 points a set; " + SET,
+    when=THREE_SETS,
+)
+def gain_rises_with_many_labels(m: Measurements[Params]) -> Judgement:
+    return gain_slope(m, many(m)).above(0)
+
+
+def gain_slope(m: Measurements[Params], labels: int) -> Values:
+    """Of the update's gain, per image set that is added to the pretraining."""
+    gains = [gain(m, encoder, labels) for encoder in m.params.mixtures()]
+    return combine(_slope, gains, f"slope of the update's gain per image set, {labels} labels")
+
+
+def _slope(values: list[float]) -> float:
+    """Of the least-squares line through values at 1, 2, 3, …"""
+    middle = (len(values) - 1) / 2
+    away = [place - middle for place in range(len(values))]
+    return sum(a * v for a, v in zip(away, values, strict=True)) / sum(a * a for a in away)
 
 
 def gain(m: Measurements[Params], encoder: str, labels: int | None = None) -> Values:

@@ -11,7 +11,7 @@ from assay.lab import Measurements, charts
 
 from ..similarity.figures import heat_map
 from .arms import PIXELS, UNTRAINED, Params, part
-from .claims import accuracy, average, cka, drop, few, gain, many
+from .claims import accuracy, average, cka, drop, few, gain, gain_slope, many
 
 PAPER_UPDATE = ("CINIC-10", "+SVHN", "+GTSRB", "+ImageNet32")
 
@@ -110,9 +110,9 @@ def _averages(m: Measurements[Params], encoder: str) -> dict[str, str]:
 @part.table(
     "image-update",
     caption="Contrastive update on target images, then a linear head: gain in accuracy, in points, on encoders of "
-    "growing mixtures, paired over seeds; beside it the source's gains on CIFAR-10 with all labels (Table F.9), whose "
-    "mixtures have other sets.",
-    shows=("C8e", "C8f", "C8g"),
+    "growing mixtures, paired over seeds, and its slope per added set; beside it the source's gains on CIFAR-10 with "
+    "all labels (Table F.9), whose mixtures have other sets.",
+    shows=("C8e", "C8f", "C8g", "C8p", "C8q"),
 )
 def update_table(m: Measurements[Params]) -> pl.DataFrame:
     shown = _short(m)
@@ -123,6 +123,8 @@ def update_table(m: Measurements[Params]) -> pl.DataFrame:
         values = [m.paper_value(where="Table F.9", pretraining=printed, method=how) for how in ("LP", "update, LP")]
         paper = None if None in values else round(float(values[1] or 0) - float(values[0] or 0), 2)
         rows.append({"encoder": shown[encoder], **cells, "paper's pretraining": printed, "paper": paper})
+    slopes = {f"{n} labels": charts.plus_minus(gain_slope(m, n), 1, 100) for n in m.params.image_labels}
+    rows.append({"encoder": "slope per added set", **slopes})
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
