@@ -12,15 +12,15 @@ from assay import lab
 from assay.data.text import TextSet
 from assay.lab import discovery
 from assay.networks.pretrained import Loaded
-from assay.studies.universality_tradeoff.text.adapters import (
+from assay.studies.universality_tradeoff.text.learners import (
     AdapterTuning,
     Embedded,
     HeadTuning,
     Split,
     dropout_views,
+    labelled_texts,
     tuned,
 )
-from assay.studies.universality_tradeoff.text.learners import labelled_texts
 
 from .test_learners import TEXTS, Tiny, tokenizer
 

@@ -11,8 +11,20 @@ from assay import lab
 from assay.data.text import TextSet
 from assay.training import Seeds
 
-from .adapters import TUNING_SEED, AdapterTuning, HeadTuning, Split, Tuned, Way, embeddings, tuned
-from .learners import TextTuning, head_accuracy, labelled_texts, loaded_encoder
+from .learners import (
+    TUNING_SEED,
+    AdapterTuning,
+    HeadTuning,
+    Split,
+    TextTuning,
+    Tuned,
+    Way,
+    embeddings,
+    head_accuracy,
+    labelled_texts,
+    loaded_encoder,
+    tuned,
+)
 from .problem import MADE, load_texts
 
 WAYS = ("linear head", "fine-tuning", "regularised")
