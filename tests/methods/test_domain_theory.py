@@ -135,9 +135,13 @@ def test_the_norm_of_a_batch_falls_short_as_it_says():
 def test_stronger_penalties_and_weaker_environments(r, m, gamma):
     found = domain_theory(r, m, gamma, decay=0.1, strength=0.02)
     more = domain_theory(r, m, gamma, decay=0.2, strength=0.04)
-    for weak, strong in ((found.weight_decay, more.weight_decay), (found.nuclear_norm, more.nuclear_norm)):
-        assert strong.alpha <= weak.alpha * (1 + 1e-6)
-        assert weak.inside >= weak.outside
+    weights = [np.array([each.alpha, each.beta]) for each in (found.nuclear_norm, more.nuclear_norm)]
+    # What is penalised falls; a single weight may rise when the other one goes.
+    weak, strong = (_norm(r, m, gamma, each)[0] for each in weights)
+    assert strong <= weak * (1 + 1e-6)
+    weak, strong = (r * each.alpha**2 + m * each.beta**2 for each in (found.weight_decay, more.weight_decay))
+    assert strong < weak
+    assert all(each.inside >= each.outside for each in (found.weight_decay, found.nuclear_norm))
     assert 0 < found.weight_decay.beta < found.weight_decay.alpha
     assert more.rows == found.rows == 2 * (r + m)
     weaker = domain_theory(r, m, gamma / 2)
