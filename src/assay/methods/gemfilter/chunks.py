@@ -21,9 +21,10 @@ from assay.methods.gemfilter.prompts import Prompt
 from assay.methods.gemfilter.scoring import causal_logits, logit_scores
 
 
-def usual_overlap(chunk: int) -> int:
-    """Tokens that neighbours share: an eighth of a chunk, and no more than any passage needs around it."""
-    return min(chunk // 8, 256)
+def shared_tokens(chunk: int, overlap: int | None = None) -> int:
+    """Tokens that neighbours share: ``overlap``, by default an eighth of a chunk and 256 at most, since all of them are
+    read twice."""
+    return min(chunk // 8, 256) if overlap is None else min(overlap, chunk - 1)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.methods._checks import one_of
-from assay.methods.gemfilter.chunks import Layout, usual_overlap
+from assay.methods.gemfilter.chunks import Layout, shared_tokens
 
 METHODS = ("full", "snapkv", "h2o", "gemfilter", "one-run")
 
@@ -107,9 +107,7 @@ def cost_model(
         return Cost(prefill, decode, weights + held, weights + cache, cache)
     assert layer is not None
     size = n if chunk is None else chunk
-    layout = Layout.of(
-        n, size, overlap=usual_overlap(size) if overlap is None else overlap, tail=0 if chunk is None else tail
-    )
+    layout = Layout.of(n, size, overlap=shared_tokens(size, overlap), tail=0 if chunk is None else tail)
     read = layout.chunk_length
     prefill = layout.chunks * (layer * prefill_layer(shape, read) + scoring(shape, read))
     loaded = weights if resident else item * ((layer + 1) * shape.layer_weights + shape.embedding_weights)

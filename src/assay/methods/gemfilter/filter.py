@@ -19,7 +19,7 @@ from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers
 from assay.methods.gemfilter.budget import budget_of, check_keep
 from assay.methods.gemfilter.cautions import Once, too_far, too_long
-from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks, usual_overlap
+from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks, shared_tokens
 from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
 from assay.methods.gemfilter.scoring import best_positions, largest_row, pool, token_scores
 from assay.methods.gemfilter.second_pass import answer_from, decode_for
@@ -121,7 +121,7 @@ class GemFilter:
             size = max(2, min(AUTO_CHUNK, context // 2 - tail - self.anchor))
         if size is None:
             return None
-        overlap = min(usual_overlap(size) if self.overlap is None else self.overlap, size - 1)
+        overlap = shared_tokens(size, self.overlap)
         made = Layout.of(length, size, overlap=overlap, tail=tail, anchor=self.anchor, sink=self.sink)
         return made if made.chunks > 1 else None
 

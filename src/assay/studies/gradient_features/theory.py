@@ -109,9 +109,22 @@ def loss_slope(loss: str) -> float:
 def safe_oracle_loss(components: int, tails: float) -> float:
     """A bound on the hinge loss of Σ_j y_j/t·max(0, ⟨D_j, x⟩ − 2t), t = tails·σ, when ‖μ_j‖ ≥ 4t:
     Φ̄(s) + (r − 1)(φ(s) − sΦ̄(s))/s."""
-    upper = 0.5 * math.erfc(tails / math.sqrt(2))
-    density = math.exp(-(tails**2) / 2) / math.sqrt(2 * math.pi)
-    return upper + (components - 1) * (density - tails * upper) / tails
+    return upper_tail(tails) + (components - 1) * mean_excess(tails) / tails
+
+
+def upper_tail(z: float) -> float:
+    """Φ̄(z), the chance that a standard normal variable exceeds z."""
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def density(z: float) -> float:
+    """φ(z)."""
+    return math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+
+
+def mean_excess(z: float) -> float:
+    """E max(0, N − z) = φ(z) − zΦ̄(z) of a standard normal variable N."""
+    return density(z) - z * upper_tail(z)
 
 
 def mixture_oracle(mixture: GaussianMixture, inputs: Tensor, knot: float) -> Tensor:

@@ -5,15 +5,15 @@ import math
 import pytest
 import torch
 
-from assay.studies.gradient_features.mixtures.theory import (
+from assay.studies.gradient_features.mixtures.theory import stated_oracle_loss, xor_oracle_loss
+from assay.studies.gradient_features.problem import GaussianMixture
+from assay.studies.gradient_features.theory import (
     density,
     mean_excess,
-    stated_oracle_loss,
+    mixture_oracle,
+    safe_oracle_loss,
     upper_tail,
-    xor_oracle_loss,
 )
-from assay.studies.gradient_features.problem import GaussianMixture
-from assay.studies.gradient_features.theory import mixture_oracle, safe_oracle_loss
 from assay.training import Seeds
 
 

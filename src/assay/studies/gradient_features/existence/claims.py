@@ -78,8 +78,9 @@ def vacuous(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C3l",
-    "At the sizes that the main theorem asks for, a constructed head costs descent half the slack of its existence, "
-    "with r = 2 and 32 neurons and outputs B_a1 of 1/16, 1 and 16, if b̃ = B_G^(1/4)·B_a2·B_b^(3/4)/√(r·B_a1).",
+    "At the sizes that the main theorem asks for, with its threshold read as b̃ = B_G^(1/4)·B_a2·B_b^(3/4)/√(r·B_a1), "
+    "descent pays for reaching a constructed head half of what building it from r gradient features gives away: r of 2 "
+    "and 32, largest outputs B_a1 of 1/16, 1 and 16.",
     source="Main theorem: ‖ã‖²/(ηT) and 2r·B_a1·B_x1/(m·p)^(1/4)·√(B_b/B_G) shrink together, hidden constants set to 1",
     printed="√r·B_a1 below the fraction of b̃, with which the cost is B_a1/2 times the slack",
 )

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import math
 
-
-def upper_tail(z: float) -> float:
-    """Φ̄(z), the chance that a standard normal variable exceeds z."""
-    return 0.5 * math.erfc(z / math.sqrt(2))
-
-
-def density(z: float) -> float:
-    """φ(z)."""
-    return math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-
-
-def mean_excess(z: float) -> float:
-    """E max(0, N − z) = φ(z) − zΦ̄(z) of a standard normal variable N."""
-    return density(z) - z * upper_tail(z)
+from ..theory import density, mean_excess, upper_tail
 
 
 def xor_oracle_loss(tails: float) -> float:

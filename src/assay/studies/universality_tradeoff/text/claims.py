@@ -14,17 +14,18 @@ SOURCE = "Tables 7.2 and F.8, SimCSE on BERT; here all-MiniLM-L6-v2 and few labe
 
 
 def gain(m: Measurements[Params], data: str, over: str = "fine-tuning") -> Values:
-    labels = m.params.text_labels[0]
-    ours, other = (m.final("accuracy", arm="text", data=data, labels=labels, way=w) for w in ("regularised", over))
-    return (ours - other).named(f"accuracy, {labels} labels, regularised − {over}")
+    return _lead(m, "text", data, "regularised", over)
 
 
 def adapter_gain(m: Measurements[Params], data: str, over: str = "adapter") -> Values:
+    return _lead(m, "text-adapter", data, "regularised adapter", over)
+
+
+def _lead(m: Measurements[Params], arm: str, data: str, way: str, over: str) -> Values:
+    """Of one way over another in accuracy, at the fewest labels."""
     labels = m.params.text_labels[0]
-    ours, other = (
-        m.final("accuracy", arm="text-adapter", data=data, labels=labels, way=w) for w in ("regularised adapter", over)
-    )
-    return (ours - other).named(f"accuracy, {labels} labels, regularised adapter − {over}")
+    ours, other = (m.final("accuracy", arm=arm, data=data, labels=labels, way=each) for each in (way, over))
+    return (ours - other).named(f"accuracy, {labels} labels, {way} − {over}")
 
 
 AG_NEWS = {"AG News": lambda p: "ag_news" in p.text_sets}

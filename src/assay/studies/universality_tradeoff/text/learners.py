@@ -46,10 +46,15 @@ def embedded(loaded: Loaded, model: Any, texts: list[str], device: str) -> Tenso
     parts = []
     for start in range(0, len(texts), 100):
         inputs = tokens(loaded, texts[start : start + 100], device)
-        mask = inputs["attention_mask"].unsqueeze(-1)
-        states = model(**inputs).last_hidden_state
-        parts.append(((states * mask).sum(1) / mask.sum(1)).float().cpu())
+        parts.append(_mean_states(model, inputs))
     return torch.cat(parts)
+
+
+def _mean_states(model: Any, inputs: Any) -> Tensor:
+    """The mean of the last states over a text's tokens (n, dim), on the CPU."""
+    mask = inputs["attention_mask"].unsqueeze(-1)
+    mean: Tensor = (model(**inputs).last_hidden_state * mask).sum(1) / mask.sum(1)
+    return mean.float().cpu()
 
 
 def labelled_texts(texts: TextSet, count: int, seed: int) -> tuple[list[str], Tensor]:
@@ -145,9 +150,7 @@ def dropout_views(loaded: Loaded, texts: list[str], views: int, seed: int, devic
         try:
             for start in range(0, len(texts), 50):
                 inputs = tokens(loaded, texts[start : start + 50], device)
-                mask = inputs["attention_mask"].unsqueeze(-1)
-                states = [loaded.model(**inputs).last_hidden_state for _ in range(views)]
-                parts.append(torch.stack([((s * mask).sum(1) / mask.sum(1)).float().cpu() for s in states], 1))
+                parts.append(torch.stack([_mean_states(loaded.model, inputs) for _ in range(views)], 1))
         finally:
             loaded.model.eval()
     return torch.cat(parts)
