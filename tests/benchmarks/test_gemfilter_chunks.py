@@ -17,7 +17,7 @@ TINY = dict(
     head_dim=8,
     max_position_embeddings=512,
 )
-PLAN = bench.Plan(TINY, 2, 40, 128, {600: (2, 1), 1200: (1, 0)}, 2)
+PLAN = bench.Plan(TINY, 2, 40, 128, {600: (2, 2, 1), 1200: (2, 1, 0)})
 
 
 def test_a_row_per_length_and_no_number_for_what_was_not_tried(monkeypatch, recwarn):

@@ -23,19 +23,18 @@ from assay.methods.gemfilter.filter import GemFilter
 @dataclass(frozen=True)
 class Plan:
     """What is measured: a model's shape, the filter's layer, the budget and the size of a chunk; prompt lengths, each
-    with how often the whole prompt is read by the filter and by full attention: 0 where that is not tried."""
+    with how often it is read in chunks, whole by the filter and by full attention: 0 where that is not tried."""
 
     shape: dict[str, Any]
     layer: int
     keep: int
     chunk: int
-    lengths: dict[int, tuple[int, int]]
-    repeats: int
+    lengths: dict[int, tuple[int, int, int]]
 
 
 # What takes minutes is measured once. Full prefill of half a million tokens and more is not tried.
-GPU = Plan(LLAMA, 13, 1024, 4096, {122_880: (3, 3), 262_144: (1, 1), 524_288: (0, 0), 1_048_576: (0, 0)}, 3)
-CPU = Plan(SMALL, 18, 1024, 1024, {8192: (2, 2)}, 2)
+GPU = Plan(LLAMA, 13, 1024, 4096, {122_880: (3, 2, 2), 262_144: (2, 0, 1), 524_288: (1, 0, 0), 1_048_576: (1, 0, 0)})
+CPU = Plan(SMALL, 18, 1024, 1024, {8192: (2, 2, 2)})
 
 
 def run(device: str) -> dict[str, Any]:
@@ -65,11 +64,11 @@ def _rows(plan: Plan, device: str) -> list[dict[str, Any]]:
         warm.select(model, short)
     _full(model, short)
     rows = []
-    for length, (times_whole, times_full) in plan.lengths.items():
+    for length, (times_chunks, times_whole, times_full) in plan.lengths.items():
         ids = _ids(plan, length, device)
         found: dict[str, list[Timed[Any]]] = {"full": [], "whole": [], "chunks": [], "answer": []}
-        for repeat in range(plan.repeats):
-            print(f"assay: {length} tokens, round {repeat + 1} of {plan.repeats}", file=sys.stderr)
+        for repeat in range(times_chunks):
+            print(f"assay: {length} tokens, round {repeat + 1} of {times_chunks}", file=sys.stderr)
             if repeat < times_full:
                 found["full"] += _tried(partial(_full, model, ids), device)
             if repeat < times_whole:

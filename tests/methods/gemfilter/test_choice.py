@@ -145,6 +145,26 @@ def test_what_was_measured_is_kept_when_interrupted(model, tokenizer, measured):
     assert not list(choosing.Remembered(model, tokenizer, {}).path.parent.glob("*.jsonl"))
 
 
+def test_the_width_of_pooling_is_chosen_with_the_rule(model, tokenizer):
+    """All widths share one reading of the prompts; each has the recall that it has alone."""
+    alone = {k: choose_filter_layer(model, tokenizer, **FEW, kernels=(k,)) for k in (1, 9)}
+    both = choose_filter_layer(model, tokenizer, **FEW, kernels=(1, 9))
+    found = {f"{rule} over {k}": shares for k, one in alone.items() for rule, shares in one.recall.items()}
+    assert both.recall == {name: pytest.approx(found[name]) for name in found}
+    assert found["window over 1"] != found["window over 9"]
+    assert both.filter().kernel == both.kernel
+    (chosen,) = [row for row in both.table() if row["chosen"]]
+    assert (chosen["layer"], chosen["rule"]) == (both.layer, f"{both.rule} over {both.kernel}")
+    assert max(max(shares) for shares in found.values()) == pytest.approx(chosen["recall"]), "none is reliable here"
+
+
+def test_in_chunks_all_widths_share_one_reading_too(model, tokenizer):
+    base = GemFilter(0, keep=24, chunk=40, tail=24)
+    alone = choose_filter_layer(model, tokenizer, **FEW, base=base, rules=("window",), kernels=(9,))
+    both = choose_filter_layer(model, tokenizer, **FEW, base=base, rules=("logits", "window"), kernels=(1, 9))
+    assert both.recall["window over 9"] == pytest.approx(alone.recall["window"])
+
+
 def test_a_choice_is_remembered_per_model_and_settings(model, tokenizer, monkeypatch, tmp_path, make_model):
     first = choose_filter_layer(model, tokenizer, **FEW)
     monkeypatch.setattr(choosing, "kept_by", lambda *a, **k: 1 / 0)

@@ -30,14 +30,15 @@ _ENOUGH = 6
 #: A prompt that is read in chunks is measured at this length at most: more chunks change little and cost much.
 _LONGEST = 8192
 _SHORT = 512
-_BY_LAYER = ("layer", "keep", "rule")
+_BY_LAYER = ("layer", "keep", "rule", "kernel")
 
 
 @dataclass(frozen=True, repr=False)
 class LayerChoice(Report):
-    """The chosen layer and rule, and how far to trust them, by prompts that had no part in the choice: the share of the
-    needle's tokens that were kept (``held_out_recall``), on average and in the worst kind of prompt (``worst``,
-    ``worst_kind``), and the share of prompts whose answer was kept whole (``held_out_coverage``)."""
+    """The chosen layer, rule and width of pooling (``kernel``), and how far to trust them, by prompts that had no part
+    in the choice: the share of the needle's tokens that were kept (``held_out_recall``), on average and in the worst
+    kind of prompt (``worst``, ``worst_kind``), and the share of prompts whose answer was kept whole
+    (``held_out_coverage``)."""
 
     layer: int
     rule: str
@@ -54,6 +55,7 @@ class LayerChoice(Report):
     passes: float
     recall: dict[str, list[float]] = field(repr=False)
     kinds: dict[str, float] = field(repr=False)
+    kernel: int = 5
     options: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -63,15 +65,17 @@ class LayerChoice(Report):
 
     def filter(self, **options: Any) -> GemFilter:
         """The filter that was measured."""
-        return GemFilter(**{"layer": self.layer, "keep": self.keep, "rule": self.rule, **self.options, **options})
+        chosen = {"layer": self.layer, "keep": self.keep, "rule": self.rule, "kernel": self.kernel}
+        return GemFilter(**{**chosen, **self.options, **options})
 
     def headline(self) -> str:
         return self.sentence()
 
     def table(self) -> list[dict[str, Any]]:
         """Recall by rule and layer, on the prompts that chose."""
+        names = {self.rule, _name(self.rule, self.kernel)}
         return [
-            {"rule": rule, "layer": layer, "recall": share, "chosen": (rule, layer) == (self.rule, self.layer)}
+            {"rule": rule, "layer": layer, "recall": share, "chosen": rule in names and layer == self.layer}
             for rule, shares in self.recall.items()
             for layer, share in enumerate(shares)
         ]
@@ -83,9 +87,9 @@ class LayerChoice(Report):
     def sentence(self) -> str:
         """The choice for a person to read."""
         text = (
-            f"layer {self.layer} of 0 to {self.layers - 1} with the rule '{self.rule}' kept {self.held_out_recall:.0%} "
-            f"of the needle's tokens in {self.prompts} held-out prompts of {self.length} tokens, {self.worst:.0%} at "
-            f"worst ({self.worst_kind})"
+            f"layer {self.layer} of 0 to {self.layers - 1} with the rule '{self.rule}', pooled over {self.kernel} "
+            f"tokens, kept {self.held_out_recall:.0%} of the needle's tokens in {self.prompts} held-out prompts of "
+            f"{self.length} tokens, {self.worst:.0%} at worst ({self.worst_kind})"
         )
         return text if self.calibrated else f"no layer kept {self.reliability:.0%} of the needles; the best, {text}"
 
@@ -100,6 +104,7 @@ def choose_filter_layer(
     texts: Mapping[str, str] | None = None,
     needles: Sequence[str | Needle] | None = None,
     rules: Sequence[str] = ("logits", "window"),
+    kernels: Sequence[int] | None = None,
     place: Literal["middle", "first"] = "middle",
     reliability: float = 0.9,
     seed: int = 0,
@@ -112,11 +117,12 @@ def choose_filter_layer(
 
     Half of the prompts choose; the other half, of other texts and with other wordings, say how far the choice can be
     trusted. A layer qualifies when the lower end of a 95 % interval of its mean recall does: among many layers and
-    rules the best of a few prompts is otherwise often luck. Of several rules the one with most such layers is taken,
-    the earlier of equals; ``place="first"`` takes the first such layer, as the text does. ``prompts`` may be needle
-    prompts of your own; ``texts`` (by name) and ``needles`` replace ours. ``length`` is that of the prompts: eight
-    times ``keep`` unless the model's context is shorter. ``base`` holds the filter's other options: with its
-    ``chunk`` the layer is chosen on chunks.
+    rules the best of a few prompts is otherwise often luck. Of several ``rules`` and widths of pooling (``kernels``,
+    the base's own where none is given) the pair with most such layers is taken, the earlier of equals;
+    ``place="first"`` takes the first such layer, as the text does. ``prompts`` may be needle prompts of your own;
+    ``texts`` (by name) and ``needles`` replace ours. ``length`` is that of the prompts: eight times ``keep`` unless the
+    model's context is shorter. ``base`` holds the filter's other options: with its ``chunk`` the layer is chosen on
+    chunks.
 
     The cost is at most a full pass for each prompt that chooses and a pass below the chosen layer for each that judges;
     ``progress`` hears of it. Choosing stops when a further prompt changes nothing. The choice is remembered in the
@@ -125,7 +131,7 @@ def choose_filter_layer(
     """
     check_usable(model)
     one_of("place", place, ("middle", "first"))
-    filters = filters_of(base, keep, rules)
+    filters = filters_of(base, keep, rules, kernels)
     if isinstance(prompts, int):
         length = length or _usual_length(model, keep, filters[0])
         if length <= keep:
@@ -141,6 +147,7 @@ def choose_filter_layer(
         "keep": keep,
         "prompts": _mark(with_prompts),
         "rules": list(rules),
+        "kernels": [one.kernel for one in filters],
         "place": place,
         "reliability": reliability,
         "options": options,
@@ -243,10 +250,16 @@ class _Measuring:
             calibrated=good,
             prompts=len(recall),
             passes=round(self.passes, 2),
-            recall={one.rule: means[i].tolist() for i, one in enumerate(self.filters)},
+            recall={self._named(one): means[i].tolist() for i, one in enumerate(self.filters)},
             kinds=kinds,
+            kernel=self.filters[which].kernel,
             options=options,
         )
+
+    def _named(self, one: GemFilter) -> str:
+        """A rule, with its width of pooling where several were tried."""
+        several = len({each.kernel for each in self.filters}) > 1
+        return _name(one.rule, one.kernel) if several else one.rule
 
     def _judged(
         self, prompts: Sequence[NeedlePrompt], which: int, layer: int, noted: dict[str, Any]
@@ -267,6 +280,10 @@ class _Measuring:
     def _say(self, text: str) -> None:
         if self.progress is not None:
             self.progress(text)
+
+
+def _name(rule: str, kernel: int) -> str:
+    return f"{rule} over {kernel}"
 
 
 def _by_kind(prompts: Sequence[NeedlePrompt], recall: Sequence[float]) -> dict[str, float]:

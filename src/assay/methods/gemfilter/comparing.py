@@ -15,7 +15,7 @@ from assay.methods._checks import one_of
 from assay.methods.gemfilter.baselines import H2O, FullAttention, OneRun, SnapKV
 from assay.methods.gemfilter.budget import budget_of
 from assay.methods.gemfilter.choice import choose_filter_layer, measured_length
-from assay.methods.gemfilter.filter import GemFilter
+from assay.methods.gemfilter.filter import AUTO_KERNELS, GemFilter
 from assay.methods.gemfilter.selection import Selection
 from assay.networks.pretrained import Loaded, context_length
 
@@ -85,6 +85,7 @@ class Comparison:
             loaded.tokenizer,
             keep=keep,
             rules=("logits", "window") if self.rule is None else (self.rule,),
+            kernels=AUTO_KERNELS,
             base=wanted,
             length=measured_length(loaded.model, length, wanted),
             warn=False,

@@ -28,6 +28,9 @@ from assay.networks.pretrained import context_length
 
 #: What ``chunk="auto"`` takes for a chunk, and the length from which on it cuts.
 AUTO_CHUNK, AUTO_LONG = 1024, 4096
+#: Widths of pooling among which ``layer="auto"`` takes the one that finds needles in most layers: the text's, and wider
+#: ones, since a number is wrong with one of its digits missing.
+AUTO_KERNELS = (5, 9, 17)
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,11 @@ class GemFilter:
     """Which layer filters, how many tokens stay, and how they are scored. The defaults are the text's.
 
     ``layer`` counts from 0: the text's "13th layer" of LLaMA 3.1 8B is 13 here; ``auto`` measures on needle prompts,
-    and takes the rule that finds them in most layers. ``rule`` is ``logits`` (raw logits of the last row), ``softmax``
-    (its attention) or ``window`` (attention of the last ``window`` rows). ``row`` may be, for ablations, ``middle``,
-    ``largest`` (by the query's norm), ``largest-attention`` (by the norm of its row of attention, which takes time
-    quadratic in the prompt) or a position. ``keep`` below 1 is a share of the prompt. ``mlp_chunk`` bounds the memory
-    of pass 1.
+    and takes the rule and the width of pooling (``kernel``) that find them in most layers. ``rule`` is ``logits`` (raw
+    logits of the last row), ``softmax`` (its attention) or ``window`` (attention of the last ``window`` rows). ``row``
+    may be, for ablations, ``middle``, ``largest`` (by the query's norm), ``largest-attention`` (by the norm of its row
+    of attention, which takes time quadratic in the prompt) or a position. ``keep`` below 1 is a share of the prompt.
+    ``mlp_chunk`` bounds the memory of pass 1.
 
     ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it, so
     that time grows with the length and not with its square, and no prompt is too long; ``auto`` does so with prompts of
@@ -63,7 +66,7 @@ class GemFilter:
     overlap: int | None = field(default=None, metadata=limits(least=0))
     tail: int = field(default=128, metadata=limits(least=1))
     sink: int = field(default=4, metadata=limits(least=0))
-    chunk_memory: float = field(default=1.0, metadata=limits(above=0))
+    chunk_memory: float = field(default=2.0, metadata=limits(above=0))
 
     name = "gemfilter"
     #: Tokens of the prompt's beginning in front of every chunk: no setting, since it measured no better.
@@ -90,7 +93,8 @@ class GemFilter:
             raise ValueError(f"tail must hold the {self.window} rows of the window, not {self.tail} tokens")
 
     def resolved(self, model: nn.Module, tokenizer: Any = None, length: int | None = None) -> GemFilter:
-        """The same filter with ``auto`` replaced by the layer that was chosen, and the default rule by its rule.
+        """The same filter with ``auto`` replaced by the layer that was chosen, and the default rule and width of
+        pooling by those that were chosen with it.
 
         The layer is measured on prompts of about ``length`` tokens, eight times ``keep`` by default."""
         if self.layer != "auto":
@@ -100,14 +104,15 @@ class GemFilter:
         from assay.methods.gemfilter.choice import choose_filter_layer, measured_length
 
         rules = ("logits", "window") if self.rule == "logits" else (self.rule,)
+        kernels = AUTO_KERNELS if self.pooling and self.kernel == AUTO_KERNELS[0] else (self.kernel,)
         base = replace(self, layer=0)
         if length is None and self.keep < 1:
             raise ValueError("a share of the prompt needs its length: call resolved(model, tokenizer, length)")
         size = None if length is None else measured_length(model, length, base)
         keep = self.budget(size) if size else int(self.keep)
-        told = {"base": base, "length": size, "progress": Once()}
+        told = {"base": base, "length": size, "kernels": kernels, "progress": Once()}
         choice = choose_filter_layer(model, tokenizer, keep=keep, rules=rules, **told)  # type: ignore[arg-type]
-        return replace(self, layer=choice.layer, rule=choice.rule)  # type: ignore[arg-type]
+        return replace(self, layer=choice.layer, rule=choice.rule, kernel=choice.kernel)  # type: ignore[arg-type]
 
     def layout(self, model: nn.Module, length: int) -> Layout | None:
         """How a prompt of ``length`` tokens is cut into chunks, None when it is read whole."""

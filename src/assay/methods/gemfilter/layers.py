@@ -123,12 +123,19 @@ def layer_scan(
     return scan
 
 
-def filters_of(base: GemFilter | None, keep: int, rules: Sequence[str]) -> list[GemFilter]:
-    """A filter for every rule, each with the base's other options."""
+def filters_of(
+    base: GemFilter | None, keep: int, rules: Sequence[str], kernels: Sequence[int] | None = None
+) -> list[GemFilter]:
+    """A filter for every rule and width of pooling (the base's own where none is given), each with the base's other
+    options."""
     base = base or GemFilter(layer=0, keep=keep)
     if base.row != "last":
         raise ValueError(f"layers are compared by their last rows; row={base.row!r} is for one layer that you name")
-    return [replace(base, keep=keep, rule=rule) for rule in rules]  # type: ignore[arg-type]
+    return [
+        replace(base, keep=keep, rule=rule, kernel=kernel)  # type: ignore[arg-type]
+        for rule in rules
+        for kernel in kernels or (base.kernel,)
+    ]
 
 
 def kept_by(
@@ -161,9 +168,12 @@ def _whole(model: nn.Module, prompt: Prompt, filters: Sequence[GemFilter], layer
     n, window = prompt.input_ids.shape[1], filters[0].window
     rows = torch.arange(max(0, n - window), n, device=prompt.input_ids.device)[None]
 
+    plain = {one.rule: replace(one, pooling=None) for one in filters}
+
     def take(layer: int, projected: Projected) -> None:
+        raw = {rule: one.scores_of(projected, prompt)[0] for rule, one in plain.items()}
         for which, chosen in enumerate(filters):
-            note(which, layer, chosen.scores_of(projected, prompt)[0])
+            note(which, layer, chosen.pooled(raw[chosen.rule]))
 
     read_layers(model, prompt.input_ids, None, layers, rows, take, mlp_chunk=filters[0].mlp_chunk)
 
@@ -176,14 +186,18 @@ def _in_chunks(
     layers: Sequence[int],
     note: Note,
 ) -> None:
-    joined = {(which, layer): Joined(one.rule, layout) for which, one in enumerate(filters) for layer in layers}
+    rules = {one.rule for one in filters}
+    joined = {(rule, layer): Joined(rule, layout) for rule in rules for layer in layers}
 
     def take(layer: int, _: int, number: int, projected: Projected) -> None:
-        for which in range(len(filters)):
-            joined[which, layer].add(number, projected)
+        for rule in rules:
+            joined[rule, layer].add(number, projected)
 
     first = filters[0]
     options = {"memory": first.chunk_memory, "mlp_chunk": first.mlp_chunk}
     read_chunks(model, prompt, [layout], layers, first.window, take, **options)  # type: ignore[arg-type]
-    for (which, layer), part in joined.items():
-        note(which, layer, filters[which].pooled(part.scores()))
+    for (rule, layer), part in joined.items():
+        raw = part.scores()
+        for which, one in enumerate(filters):
+            if one.rule == rule:
+                note(which, layer, one.pooled(raw))

@@ -44,6 +44,16 @@ def test_a_whole_prompt_is_read_with_its_own_layer_and_rule(loaded):
     assert not torch.equal(kept["whole"], kept["one chunk"])
 
 
+def test_chunks_and_whole_prompts_have_each_their_width_of_pooling(loaded):
+    tuned = replace(READING, kernel=9, whole_kernel=17)
+    prompt = tuned.prompt(loaded, 0, "ingredient", 768)
+    assert (tuned.whole(768).kernel, tuned.cut(prompt).kernel) == (17, 9)
+    assert replace(tuned, whole_kernel=None).whole(768).kernel == 9
+    one = {name: replace(tuned.cut(prompt), kernel=kernel) for name, kernel in (("narrow", 1), ("wide", 17))}
+    kept = learners.kept_by(loaded, prompt, one)
+    assert not torch.equal(kept["narrow"], kept["wide"]), "filters that pool otherwise are no one filter"
+
+
 def test_one_word_facts_are_read_in_chunks_of_the_chosen_size(loaded):
     rows = learners.word_rows(loaded, 2, 768, READING)
     assert set(by_method(rows, "accuracy")) == {"chunks of 128"}
@@ -70,13 +80,14 @@ def test_answers_are_those_of_generation_from_the_kept_tokens(loaded, monkeypatc
     prompt = READING.prompt(loaded, 1, "ingredient", 768)
     ids, said = torch.tensor([prompt.ids]), []
     monkeypatch.setattr(type(prompt.task), "right", lambda _, text: bool(said.append(text)))
-    rows = learners.answer_rows(loaded, 1, "ingredient", 768, READING)
-    assert list(by_method(rows, "accuracy")) == ["whole", "chunks of 128", "chunks of 4096", "full"]
+    rows = learners.recall_rows(loaded, 1, "ingredient", 768, READING, within=True)
+    methods = ["whole", "chunks of 128", "chunks of 4096", "no overlap", "anchor", "full"]
+    assert list(by_method(rows, "accuracy")) == methods
     options = {"max_new_tokens": 2, "do_sample": False}
     ours = READING.cut(prompt).generate(loaded.model, ids, **options)
     full = loaded.model.generate(ids, **options)
     expected = [loaded.tokenizer.decode(made[0, 768:]) for made in (ours, full)]
-    assert [said[1], said[3]] == expected
+    assert [said[1], said[-1]] == expected
 
 
 def test_evidence_in_several_places_is_counted_whole_and_by_its_last_fact(loaded):

@@ -12,7 +12,7 @@ from assay.training import Seeds
 from ..choice.learners import TINY, loaded_model
 from ..learners import Rule, report
 from ..params import DEPTHS
-from .learners import KINDS, Reading, answer_rows, choice_rows, control_rows, far_rows, recall_rows, word_rows
+from .learners import KINDS, Reading, choice_rows, control_rows, far_rows, recall_rows, word_rows
 from .problem import FAR, HAYSTACKS
 
 _LEAST = 512
@@ -20,10 +20,12 @@ _LEAST = 512
 
 class Params(lab.Params):
     chunk_model: str = Field("smollm2", description="the model that reads in chunks; tiny is a random one, for trying")
-    chunk_layer: int = Field(18, ge=0, description="its filter layer, chosen on chunks of other texts")
+    chunk_layer: int = Field(20, ge=0, description="its filter layer, chosen on chunks of other texts")
     chunk_rule: Rule = Field("window", description="its rule, chosen with the layer")
-    whole_layer: int = Field(17, ge=0, description="the filter layer of whole prompts, chosen on other texts")
+    chunk_kernel: int = Field(9, ge=1, description="its width of pooling, chosen with the layer")
+    whole_layer: int = Field(20, ge=0, description="the filter layer of whole prompts, chosen on other texts")
     whole_rule: Rule = Field("window", description="their rule, chosen with the layer")
+    whole_kernel: int = Field(17, ge=1, description="their width of pooling, chosen with the layer")
     chunk: int = Field(1024, ge=2, description="tokens of a chunk, as the method's auto takes them")
     chunk_sizes: tuple[PositiveInt, ...] = Field(
         (256, 512, 1024, 2048),
@@ -74,10 +76,12 @@ class Params(lab.Params):
             self.chunk_tokens,
             self.whole_layer,
             self.whole_rule,
+            self.chunk_kernel,
+            self.whole_kernel,
         )
 
 
-ARMS = ("chunks", "chunk-answers", "chunks-beyond", "chunk-words", "chunks-far", "chunk-controls", "chunk-choice")
+ARMS = ("chunks", "chunks-beyond", "chunk-words", "chunks-far", "chunk-controls", "chunk-choice")
 
 part = lab.Part(
     "chunks",
@@ -100,11 +104,12 @@ part = lab.Part(
         "laptop": lab.PartPreset(fewer=dict.fromkeys(ARMS, 8) | {"chunk-choice": 3}),
         "paper": lab.PartPreset(
             arms=ARMS,
-            # A prompt of 131,072 tokens takes a GPU some ten seconds in all six ways of cutting it: 24 of them, 8 of
-            # every kind of fact. Nine answers in ten are shown by no fewer than 36 of 36: one-word facts, cut in one
-            # way, have 40 prompts of every length, which adds about two minutes, and so have facts in several places.
-            fewer=dict.fromkeys(ARMS, 24)
-            | {"chunks-beyond": 8, "chunk-words": 40, "chunks-far": 40, "chunk-choice": 3},
+            # A prompt of 131,072 tokens takes a GPU some ten seconds in all ways of cutting it: 24 of them, 8 of
+            # every kind of fact. Nine answers in ten are shown by no fewer than 36 of 36, or 59 of 60: one-word
+            # facts, cut in one way, have 60 prompts of every length.
+            fewer=dict.fromkeys(ARMS, 40)
+            | {"chunks-beyond": 8, "chunk-words": 60, "chunk-controls": 24, "chunk-choice": 3},
+            chunk_sizes=(256, 512, 1024, 2048, 4096),
             chunk_lengths=(2048, 4096, 7936),
             chunk_beyond=(16_384, 32_768, 131_072),
         ),
@@ -115,8 +120,10 @@ READING = (
     "chunk_model",
     "chunk_layer",
     "chunk_rule",
+    "chunk_kernel",
     "whole_layer",
     "whole_rule",
+    "whole_kernel",
     "chunk",
     "chunk_sizes",
     "chunk_depths",
@@ -136,24 +143,17 @@ _GRID: dict[str, Any] = {"length": lambda p: p.chunk_lengths, "kind": list(KINDS
 
 @part.arm("chunks", over=_GRID, uses=READING, **_MODEL)
 def chunks(params: Params, seeds: Seeds, record: lab.Recorder, *, length: int, kind: str) -> None:
-    """The share of a fact's tokens that is kept: whole prompt, chunks of several sizes, no overlap, an anchor."""
+    """The share of a fact's tokens that is kept, and what is answered from them: full attention, the whole prompt's
+    filter, chunks of several sizes, without overlap and with an anchor."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
     report(record, [recall_rows(loaded, seed, kind, length, reading, within=True) for seed in seeds])
-
-
-@part.arm("chunk-answers", over=_GRID, uses=READING, **_MODEL)
-def chunk_answers(params: Params, seeds: Seeds, record: lab.Recorder, *, length: int, kind: str) -> None:
-    """Answers of full attention, of the whole prompt's filter and from chunks."""
-    loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
-    report(record, [answer_rows(loaded, seed, kind, length, reading) for seed in seeds])
 
 
 @part.arm("chunks-beyond", over={"length": lambda p: p.chunk_beyond, "kind": list(KINDS)}, uses=READING, **_MODEL)
 def chunks_beyond(params: Params, seeds: Seeds, record: lab.Recorder, *, length: int, kind: str) -> None:
     """Prompts longer than the model's context: what chunks keep, and what is answered from them."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
-    beyond = {"within": False, "answered": True}
-    report(record, [recall_rows(loaded, seed, kind, length, reading, **beyond) for seed in seeds])
+    report(record, [recall_rows(loaded, seed, kind, length, reading, within=False) for seed in seeds])
 
 
 @part.arm("chunk-words", over={"length": lambda p: p.chunk_beyond}, uses=READING, **_MODEL)
@@ -184,7 +184,8 @@ def chunk_controls(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     **{**_MODEL, "reads": ()},
 )
 def chunk_choice(params: Params, seeds: Seeds, record: lab.Recorder, *, reading: str) -> None:
-    """The filter layer and rule of chunks and of whole prompts, chosen and judged on texts that no other arm reads."""
+    """The filter layer, rule and width of pooling of chunks and of whole prompts, at the longest prompts within the
+    context, chosen and judged on texts that no other arm reads."""
     loaded = loaded_model(params.chunk_model, seeds.device)
-    sizes = (params.chunk_lengths[0], params.chunk_prompts, params.chunk if reading == "chunks" else None)
+    sizes = (max(params.chunk_lengths), params.chunk_prompts, params.chunk if reading == "chunks" else None)
     report(record, [choice_rows(loaded, seed, *sizes) for seed in seeds])

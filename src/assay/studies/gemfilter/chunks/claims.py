@@ -22,9 +22,9 @@ def over_kinds(m: Measurements[Params], metric: str, **where: Any) -> Values:
     return (sum(parts[1:], parts[0]) / len(parts)).as_share()
 
 
-def longest(m: Measurements[Params], metric: str, method: str, arm: str = "chunks") -> Values:
+def longest(m: Measurements[Params], metric: str, method: str) -> Values:
     """At the longest prompts within the context."""
-    return over_kinds(m, metric, arm=arm, length=max(m.params.chunk_lengths), method=method)
+    return over_kinds(m, metric, arm="chunks", length=max(m.params.chunk_lengths), method=method)
 
 
 def chosen(m: Measurements[Params]) -> str:
@@ -61,15 +61,14 @@ def chunks_find_more(m: Measurements[Params]) -> Judgement:
     source=OURS,
 )
 def chunks_answer(m: Measurements[Params], *, other: str) -> Judgement:
-    ours = longest(m, "accuracy", chosen(m), "chunk-answers")
-    gap = ours - longest(m, "accuracy", other, "chunk-answers")
+    gap = longest(m, "accuracy", chosen(m)) - longest(m, "accuracy", other)
     return gap.named(f"share answered, chunks − {other}").at_least(0)
 
 
 @part.claims_over(
     {
         name: {"size": size, "when": {f"chunks of {size} tokens": lambda p, size=size: size in p.chunk_sizes}}
-        for name, size in {"X5a": 256, "X5b": 512, "X5c": 1024, "X5d": 2048}.items()
+        for name, size in {"X5a": 256, "X5b": 512, "X5c": 1024, "X5d": 2048, "X5e": 4096}.items()
     },
     statement="In chunks of {size} tokens a real model keeps nine tenths of a hidden fact, on the longest prompts of "
     "its context.",

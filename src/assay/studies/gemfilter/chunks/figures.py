@@ -23,14 +23,14 @@ def _over_kinds(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     return charts.summarise(seeds, *by).with_columns(pl.col("low", "high").clip(0, 1))
 
 
-def _within_and_beyond(m: Measurements[Params], metric: str, arm: str) -> pl.DataFrame:
+def _within_and_beyond(m: Measurements[Params], metric: str) -> pl.DataFrame:
     """The rows of all lengths; those beyond the context where they were measured."""
     frames = []
-    for name in (arm, "chunks-beyond"):
+    for name in ("chunks", "chunks-beyond"):
         with suppress(NotMeasured):
             frames.append(m.rows(metric, arm=name))
     if not frames:
-        m.rows(arm=arm)
+        m.rows(arm="chunks")
     return pl.concat(frames, how="diagonal_relaxed")
 
 
@@ -56,9 +56,9 @@ def _panel(frame: pl.DataFrame, x: alt.X, y: str, colour: str, order: list[str],
 def chunk_lengths(m: Measurements[Params]) -> alt.HConcatChart:
     names = {"full": "full attention", "whole": "whole prompt", size_name(m.params.chunk): size_name(m.params.chunk)}
     panels = []
-    for metric, arm, title in (("recall", "chunks", "kept"), ("accuracy", "chunk-answers", "answered")):
+    for metric, title in (("recall", "kept"), ("accuracy", "answered")):
         with suppress(NotMeasured):
-            rows = _within_and_beyond(m, metric, arm).filter(pl.col("method").is_in(list(names)))
+            rows = _within_and_beyond(m, metric).filter(pl.col("method").is_in(list(names)))
             frame = _over_kinds(rows, "length", "method").with_columns(pl.col("method").replace(names))
             x = alt.X("length:O", title="tokens of the prompt", axis=_LEVEL, scale=_NARROW)
             panels.append(_panel(frame, x, f"share {title}", "method", list(names.values()), title))
@@ -72,7 +72,7 @@ def chunk_lengths(m: Measurements[Params]) -> alt.HConcatChart:
     caption="A real model on the longest prompts of its context: share of a hidden fact's tokens kept against the size "
     "of a chunk, per kind of fact; and, at the chosen size, chunks without overlap, with an anchor, and the whole "
     "prompt. Intervals of 95 % over seeds.",
-    shows=("X3b", "X5a", "X5b", "X5c", "X5d", "X7"),
+    shows=("X3b", "X5a", "X5b", "X5c", "X5d", "X5e", "X7"),
 )
 def chunk_sizes(m: Measurements[Params]) -> alt.HConcatChart:
     rows = m.rows("recall", arm="chunks", length=max(m.params.chunk_lengths))

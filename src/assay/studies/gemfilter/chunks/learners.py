@@ -13,6 +13,7 @@ from torch import Tensor
 from assay.evaluation.prose import licence_text, package_text
 from assay.methods.gemfilter import GemFilter, choose_filter_layer
 from assay.methods.gemfilter.chunks import Layout
+from assay.methods.gemfilter.filter import AUTO_KERNELS
 from assay.networks.pretrained import Loaded
 from assay.training.seeds import stream
 
@@ -32,9 +33,9 @@ TAIL, ANCHOR = 128, 64
 
 @dataclass(frozen=True)
 class Reading:
-    """The filter that is judged (layer, rule, size of a chunk), other sizes to compare, and the prompts: seeds take the
-    depths and the haystacks in turn. A prompt that is read whole has a layer and a rule of its own, those of chunks
-    where none are given."""
+    """The filter that is judged (layer, rule, width of pooling, size of a chunk), other sizes to compare, and the
+    prompts: seeds take the depths and the haystacks in turn. A prompt that is read whole has a layer, a rule and a
+    width of its own, those of chunks where none are given."""
 
     layer: int
     rule: Rule
@@ -45,16 +46,19 @@ class Reading:
     new: int
     whole_layer: int | None = None
     whole_rule: Rule | None = None
+    kernel: int = 5
+    whole_kernel: int | None = None
 
     def whole(self, length: int) -> GemFilter:
         layer = self.layer if self.whole_layer is None else self.whole_layer
-        return GemFilter(layer=layer, keep=min(length // ONE_IN, MOST), rule=self.whole_rule or self.rule)
+        rule, kernel = self.whole_rule or self.rule, self.whole_kernel or self.kernel
+        return GemFilter(layer=layer, keep=min(length // ONE_IN, MOST), rule=rule, kernel=kernel)
 
     def cut(self, prompt: Asked, size: int | None = None, **options: Any) -> GemFilter:
         """The filter in chunks, whose tail holds the question."""
         tail = max(TAIL, prompt.tail)
-        ours: dict[str, Any] = {"layer": self.layer, "rule": self.rule, "chunk": size or self.chunk, "tail": tail}
-        return replace(self.whole(len(prompt.ids)), **ours, **options)
+        ours: dict[str, Any] = {"layer": self.layer, "rule": self.rule, "kernel": self.kernel}
+        return replace(self.whole(len(prompt.ids)), **ours, chunk=size or self.chunk, tail=tail, **options)
 
     def place(self, seed: int) -> tuple[float, str]:
         return self.depths[seed % len(self.depths)], self.haystacks[seed % len(self.haystacks)]
@@ -69,12 +73,12 @@ class Reading:
 
 def kept_by(loaded: Loaded, prompt: Asked, filters: Mapping[str, GemFilter]) -> dict[Key, Tensor]:
     """The positions (1, keep) that each filter keeps. Filters that cut a prompt in the same way and look at it
-    from the same layer by the same rule read it once."""
+    from the same layer in the same way read it once."""
     ids = _ids(loaded, prompt)
-    known: dict[tuple[Layout | None, int | str, str], Tensor] = {}
+    known: dict[tuple[Layout | None, int | str, str, int], Tensor] = {}
     made: dict[Key, Tensor] = {}
     for name, chosen in filters.items():
-        how = chosen.layout(loaded.model, len(prompt.ids)), chosen.layer, chosen.rule
+        how = chosen.layout(loaded.model, len(prompt.ids)), chosen.layer, chosen.rule, chosen.kernel
         if how not in known:
             known[how] = chosen.select(loaded.model, ids).indices
         made[name] = known[how]
@@ -85,18 +89,17 @@ def size_name(size: int) -> str:
     return f"chunks of {size}"
 
 
-def recall_rows(
-    loaded: Loaded, seed: int, kind: str, length: int, reading: Reading, *, within: bool, answered: bool = False
-) -> list[Row]:
-    """The share of a fact's tokens that is kept: whole prompt (``within`` the context), chunks of several sizes, and
-    chunks without overlap or with an anchor; and what is answered from each, where that is asked for."""
+def recall_rows(loaded: Loaded, seed: int, kind: str, length: int, reading: Reading, *, within: bool) -> list[Row]:
+    """The share of a fact's tokens that is kept, and whether the question is answered from them: whole prompt
+    (``within`` the context, with full attention beside it), chunks of several sizes, and chunks without overlap or with
+    an anchor."""
     prompt = reading.prompt(loaded, seed, kind, length)
     filters = {"whole": reading.whole(length)} if within else {}
     filters |= {size_name(size): reading.cut(prompt, size) for size in reading.sizes}
     filters["no overlap"] = reading.cut(prompt, _even(prompt, reading.chunk), overlap=0)
     filters["anchor"] = anchored(reading.cut(prompt), ANCHOR)
     kept = kept_by(loaded, prompt, filters)
-    answers = _answers(loaded, prompt, kept, reading.new, full=within) if answered else []
+    answers = _answers(loaded, prompt, kept, reading.new, full=within)
     return [_text_row(reading, seed), *_recalls(kept, prompt.wanted), *answers]
 
 
@@ -105,14 +108,6 @@ def word_rows(loaded: Loaded, seed: int, length: int, reading: Reading) -> list[
     prompt = reading.prompt(loaded, seed, WORD, length)
     kept = kept_by(loaded, prompt, {size_name(reading.chunk): reading.cut(prompt)})
     return [*_recalls(kept, prompt.wanted), *_answers(loaded, prompt, kept, reading.new, full=False)]
-
-
-def answer_rows(loaded: Loaded, seed: int, kind: str, length: int, reading: Reading) -> list[Row]:
-    """Whether the question was answered: full attention, the whole prompt's filter, and chunks of several sizes."""
-    prompt = reading.prompt(loaded, seed, kind, length)
-    filters = {"whole": reading.whole(length)}
-    filters |= {size_name(size): reading.cut(prompt, size) for size in reading.sizes}
-    return _answers(loaded, prompt, kept_by(loaded, prompt, filters), reading.new, full=True)
 
 
 def far_rows(loaded: Loaded, seed: int, task: str, length: int, reading: Reading) -> list[Row]:
@@ -147,7 +142,7 @@ def control_rows(loaded: Loaded, seed: int, length: int, reading: Reading) -> li
 
 def _permuted_row(loaded: Loaded, prompt: Asked, seed: int, reading: Reading) -> Row:
     """How many kept tokens are others when the pieces stand in another order, over how many may be: pooling mixes the
-    scores of two tokens on each side of a piece's two ends, and of the first two behind the last piece."""
+    scores of some tokens on each side of a piece's two ends, and of as many behind the last piece."""
     size = _even(prompt, reading.chunk)
     tail = max(TAIL, prompt.tail)
     count = (len(prompt.ids) - tail) // size
@@ -162,12 +157,12 @@ def _permuted_row(loaded: Loaded, prompt: Asked, seed: int, reading: Reading) ->
         chosen.select(loaded.model, torch.tensor([one], device=device)).indices[0].tolist() for one in (ids, mixed)
     )
     changed = len(set(first) - {origin[place] for place in second})
-    return Row({}, {"changed": changed / (4 * count + 2)})
+    return Row({}, {"changed": changed / (chosen.kernel // 2 * (2 * count + 1))})
 
 
 def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int, chunk: int | None) -> list[Row]:
-    """The layer that ``auto`` takes on chunks, or on whole prompts (None), chosen and judged on texts that no other arm
-    reads."""
+    """The layer, rule and width of pooling that ``auto`` takes on chunks, or on whole prompts (None), chosen and judged
+    on texts that no other arm reads."""
     choice = choose_filter_layer(
         loaded.model,
         loaded.tokenizer,
@@ -176,12 +171,14 @@ def choice_rows(loaded: Loaded, seed: int, length: int, prompts: int, chunk: int
         prompts=prompts,
         texts={"licences": licence_text(), "packages": package_text()},
         base=GemFilter(layer=0, chunk=chunk),
+        kernels=AUTO_KERNELS,
         seed=TUNING_SEED + seed,
         remember=False,
         warn=False,
     )
     return [
         Row({}, {"chosen_layer": float(choice.layer), "held_out_recall": choice.held_out_recall}),
+        Row({}, {"chosen_kernel": float(choice.kernel)}),
         Row({}, {"chose_window": float(choice.rule == "window")}, trials=1),
     ]
 
