@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import altair as alt
+import numpy as np
 import polars as pl
 
+from .every import Every
 from .intervals import student
-from .values import Values
+from .values import Exact, Values
 from .verdicts import CONFIDENCE
 
 
@@ -29,6 +32,39 @@ def plus_minus(values: Values, digits: int = 3, scale: float = 1.0) -> str:
     judged = values.at_least(0)  # any level: what is wanted is the interval
     half = (judged.high - judged.low) / 2
     return f"{scale * judged.estimate:.{digits}f}" + (f" ± {scale * half:.{digits}f}" if half == half else "")
+
+
+def measured(found: Values | Every | Exact, digits: int = 4) -> str:
+    """A cell of a table of unlike quantities, in significant digits: the mean over seeds with its interval in brackets;
+    where some seeds have no finite value the mean over the others and their number; of all rows of a query the least to
+    the largest; a number that no seed has a part in by itself."""
+    if isinstance(found, Exact):
+        return f"{found.value:.{digits}g}"
+    if isinstance(found, Every):
+        ends = [f"{end + 0:.{digits}g}" for end in (found.values.min(), found.values.max())]  # + 0: no −0
+        return " to ".join(dict.fromkeys(ends))
+    judged = found.at_least(0)  # any level: what is wanted is the interval
+    if (finite := int(np.isfinite(found.array).sum())) < len(found.array):
+        return f"{judged.estimate:.{digits}g} in {finite} of {len(found.array)} seeds" if finite else "no finite value"
+    interval = f" [{judged.low:.{digits}g}, {judged.high:.{digits}g}]" if judged.low == judged.low else ""
+    return f"{judged.estimate:.{digits}g}{interval}"
+
+
+def by_claim(rows: Iterable[tuple[str, str, Values | Every | Exact, str]]) -> pl.DataFrame:
+    """A table of unlike quantities: the claim that each belongs to, what it is, what was measured, what is expected."""
+    cells = [(claim, what, measured(found), expected) for claim, what, found, expected in rows]
+    return pl.DataFrame(cells, schema=["claim", "quantity", "measured", "expected"], orient="row")
+
+
+def quantities(rows: Mapping[str, tuple[Values | Every | Exact, str]]) -> pl.DataFrame:
+    """A table of single quantities, each with what is expected of it: the mean over seeds and in brackets its interval,
+    of many rows the smallest and the largest, of a number without seeds that number."""
+    return pl.DataFrame(
+        [
+            {"quantity": name, "measured": measured(found), "expected": expected}
+            for name, (found, expected) in rows.items()
+        ]
+    )
 
 
 def band(

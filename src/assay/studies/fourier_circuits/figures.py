@@ -10,6 +10,7 @@ import polars as pl
 from assay.lab import Measurements, NotMeasured, charts
 
 from .full_data.arms import SETTINGS as FULL
+from .full_data.arms import SMALL
 from .grokking.arms import EQUAL, SUMS
 from .grokking.figures import words
 from .heads.arms import SETTINGS as HEADS
@@ -53,6 +54,7 @@ _COLUMNS = {
     "frequencies": "frequencies",
     "frequency_ratio": "max/min",
     "phase_residual": "|Σθ − θ_w|",
+    "shared_frequency": "one frequency in all vectors",
     "alive": "live",
     "margin_ratio": "smallest margin",
     "mean_margin_ratio": "mean margin",
@@ -63,9 +65,13 @@ _COLUMNS = {
 @study.table(
     "networks",
     caption="Trained networks, means and 95 % intervals over seeds: share of one frequency by several averages, "
-    "frequencies present, phases, and margins on training inputs and on all inputs as shares of γ*. Last rows: weight "
-    "decay in place of the penalty, and shuffled labels.",
-    shows=("C2d", "C4a", "C4b", "C4c", "C4d", "C4f", "C4g", "C4v", "C4w", "C4x", "C4y", "N1", "N5"),
+    "frequencies present, phases, the weight (norm^(k+1)) of neurons with one frequency in all vectors, the share of "
+    "the logits' power that depends on the sum minus the label alone, and margins on training inputs and on all inputs "
+    "as shares of γ*. Last rows: weight decay in place of the penalty, and shuffled labels.",
+    shows=(
+        *("C2d", "C2e", "C3f", "C4a", "C4b", "C4c", "C4d", "C4f", "C4g", "C4h", "C4i", "C4j", "C4k", "C4m", "C4n"),
+        *("C4o", "C4p", "C4q", "C4r", "C4t", "C4u", "C4v", "C4w", "C4x", "C4y", "N1", "N5"),
+    ),
 )
 def networks(m: Measurements[Params]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
@@ -76,10 +82,12 @@ def networks(m: Measurements[Params]) -> pl.DataFrame:
             found = {name: charts.plus_minus(m.at(metric, params.steps, **where)) for metric, name in _COLUMNS.items()}
             start = charts.plus_minus(m.at("power_mean", 0, **where))
             least = charts.plus_minus(m.final("full_margin_ratio", **where))
+            # The spectrum of the logits is measured where all inputs are few enough.
+            diagonal = charts.plus_minus(m.final("logit_share", **where)) if params.problem.size <= SMALL else "–"
         except NotMeasured:
             continue
         row = {"arm": arm, "network": params.sizes, "share at the start": start}
-        rows.append(row | found | {"smallest margin, all inputs": least})
+        rows.append(row | found | {"logits by sum − label": diagonal, "smallest margin, all inputs": least})
     return pl.DataFrame(rows)
 
 
@@ -87,8 +95,13 @@ def networks(m: Measurements[Params]) -> pl.DataFrame:
     "transformers",
     caption="Transformers: mean steps to 0.99 (validation: at least, where some seeds never got there), the delay, and "
     "the share of two modes in the median head, untrained, trained, and with the key-query weights of the start under "
-    "the trained embeddings. Weight decay as in the source unless said.",
-    shows=("C5a", "C5b", "C5c", "C5d", "C5e", "C5f", "C6d", "C6e", "C6f", "C6g", "C6h", "C6k"),
+    "the trained embeddings, and trained with the tokens in a random order (shuffled). At k = 2 also the accuracy on "
+    "validation pairs whose mirror image (b, a) was trained on, and on the others. Weight decay as in the source "
+    "unless said.",
+    shows=(
+        *("C5a", "C5b", "C5c", "C5d", "C5e", "C5f", "C5g", "C5h", "C5i", "C5j"),
+        *("C6d", "C6e", "C6f", "C6g", "C6h", "C6j", "C6k", "N6"),
+    ),
 )
 def transformers(m: Measurements[Params]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
@@ -101,7 +114,12 @@ def transformers(m: Measurements[Params]) -> pl.DataFrame:
             continue
         params = m.params_of(setting)
         shares = {
-            name: charts.plus_minus(m.final(f"top2_{name}", **where)) for name in ("untrained", "trained", "embedding")
+            name: charts.plus_minus(m.final(f"top2_{name}", **where))
+            for name in ("untrained", "trained", "embedding", "shuffled")
+        }
+        mirrored = {
+            words: charts.plus_minus(m.final(f"{name}_accuracy", **where)) if params.terms == 2 else "–"
+            for name, words in (("mirrored", "mirrored pairs"), ("unmirrored", "other pairs"))
         }
         row = {
             "arm": arm,
@@ -113,5 +131,5 @@ def transformers(m: Measurements[Params]) -> pl.DataFrame:
             "log10 ratio": charts.plus_minus(m.final("log_ratio", **where), 2),
             "validation at the end": charts.plus_minus(m.final("validation_accuracy", **where)),
         }
-        rows.append(row | shares)
+        rows.append(row | mirrored | shares)
     return pl.DataFrame(rows)

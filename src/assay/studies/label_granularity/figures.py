@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from assay.lab import Measurements, NotMeasured, charts
+from assay.lab import Every, Measurements, NotMeasured, Values, charts
 
 from .coarse.claims import slope_over_constant
 from .few_samples.arms import GRAINS, SPLITS
 from .images.figures import printed
+from .params import EXACT, RANDOM
 from .study import Params, study
 
 _LABELS = {"coarse": "coarse labels", "fine": "fine labels"}
 _SAMPLES = {"easy_error": "easy samples", "hard_error": "hard samples"}
 _DASH = alt.Scale(domain=["easy samples", "hard samples"], range=[[1, 0], [6, 5]])
+
+
+def under_both_laws(rows: Iterable[tuple[str, str, Callable[[str], Values | Every], str]]) -> pl.DataFrame:
+    """A table of unlike quantities that are asked of a setting: the claims that each belongs to, what it is, what was
+    measured with exact and with random numbers of patches, and what is expected."""
+    laws = {"exact counts": EXACT["setting"], "random counts": RANDOM["setting"]}
+    return pl.DataFrame(
+        [
+            {"claim": claim, "quantity": what}
+            | {name: charts.measured(query(setting)) for name, setting in laws.items()}
+            | {"expected": expected}
+            for claim, what, query, expected in rows
+        ]
+    )
 
 
 def _log_steps() -> alt.X:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from assay.lab import Measurements, charts
+from assay.lab import Measurements, Values, charts
 
 from ..params import SETTINGS
 from .arms import Params, part
@@ -106,3 +106,48 @@ def alignment(m: Measurements[Params]) -> Layers:
         x=alt.X("low:Q", title="median |cos|", scale=alt.Scale(domain=[0, 1], clamp=True)), x2="high:Q"
     )
     return alt.layer(bars, base.mark_point(filled=True, size=60).encode(x="mean:Q"))
+
+
+@part.table(
+    "first-gradients",
+    caption="The first two gradients on parity in numbers: means over seeds with 95 % intervals in brackets. "
+    "Components are those of a gradient along single patterns, relevant ones and others (the background); β is how "
+    "often a neuron's gate is open. Angles are those between neurons and the sum of the relevant patterns, by their "
+    "tangent (root mean square), over what sampling noise alone predicts.",
+    shows=("C2a", "C2b", "C2c", "C3c", "C3d", "C6k"),
+)
+def first_gradients(m: Measurements[Params]) -> pl.DataFrame:
+    def first(metric: str) -> Values:
+        return m.at(metric, 1, **ON_PARITY)
+
+    def angle(step: int) -> Values:
+        return m.at("tangent", step, **ON_PARITY) / m.at("expected_tangent", step, **ON_PARITY)
+
+    unstructured = m.at("relevant_over_background", 1, arm="emergence", setting="parity", inputs="uniform")
+    return charts.quantities(
+        {
+            "relevant components / predicted βγ/σ̃": (first("signal_ratio"), "1"),
+            "their correlation with β over neurons": (first("component_correlation"), "at least 0.99"),
+            "background components / sampling noise": (first("background_over_noise"), "at most 1"),
+            "relevant / background components": (first("relevant_over_background"), "large"),
+            "the same on inputs without structure": (unstructured, "1 by noise alone, at most 2"),
+            "angle after one step / predicted": (angle(1), "1"),
+            "angle after two steps / predicted": (angle(2), "1"),
+        }
+    )
+
+
+@part.figure(
+    "codes",
+    caption="Labels of hidden codes, where no count of patterns tells the label, from the start to the second step: "
+    "the mean |cos| between two neurons, which come nearer to each other, and the |cos| of the nearest neuron with the "
+    "mean of label times input (mean and 95 % interval over seeds).",
+    shows=("C3h", "C3i"),
+)
+def codes(m: Measurements[Params]) -> alt.LayerChart:
+    names = {"pairwise_cosine": "between neurons (mean)", "largest_cosine": "with label × input (nearest)"}
+    rows = m.rows(list(names), arm="codes").with_columns(what=pl.col("metric").replace_strict(names))
+    frame = charts.summarise(rows, "what", "step")
+    curves = charts.band(frame, x="step", x_title="gradient steps", y="|cos|", colour="what", domain=(0, 1))
+    chart: alt.LayerChart = curves.encode(x=alt.X("step:Q", axis=alt.Axis(values=[0, 1, 2], format="d")))
+    return chart

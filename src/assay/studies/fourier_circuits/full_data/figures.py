@@ -14,26 +14,27 @@ from .theory import regularised_optimum
 
 @part.figure(
     "regularisation",
-    caption="All inputs (setting full-k3), penalty λΣ‖θ_i‖^{k+1}. Left: normalised margin of the trained network, per "
-    "seed, over γ*; theory has 1 at every λ left of the dashed line, γ*(p−1)/p, and the zero network right of it (at "
-    "0). "
-    "Right: the objective reached (dots) and its global minimum in closed form (line).",
+    caption="All inputs (setting full-k3), penalty λΣ‖θ_i‖^{k+1}, a dot per seed. Left: the normalised margin of the "
+    "trained network over γ*; theory has 1 at every λ left of the dashed line, γ*(p−1)/p. Right of the line the zero "
+    "network is best, which has no margin. Middle: the norm ‖θ‖ that training ends at, which is zero up to what is "
+    "left of descent where the zero network is best. Right: the objective reached and its global minimum in closed "
+    "form (line).",
     shows=("C7d", "C7e", "C7f"),
 )
 def regularisation(m: Measurements[Params]) -> alt.HConcatChart:
     params = m.params_of("full-k3")
     limit = params.threshold
-    rows = m.rows(["full_margin_ratio", "objective"], arm="regularisation")
-    rows = rows.select("strength", "seed", "metric", "value")
+    titles = {"full_margin_ratio": "smallest margin/γ*", "norm": "norm ‖θ‖", "objective": "objective"}
+    rows = m.rows(list(titles), arm="regularisation").select("strength", "seed", "metric", "value")
     vanished = (pl.col("strength") >= limit) & (pl.col("metric") == "full_margin_ratio")
-    rows = rows.with_columns(value=pl.when(vanished).then(0.0).otherwise("value"))
+    rows = rows.filter(~vanished)
     fine = np.geomspace(float(rows["strength"].to_numpy().min()), float(rows["strength"].to_numpy().max()), 200)
     best = [regularised_optimum(params.modulus, params.terms, float(strength)) for strength in fine]
     x = alt.X("strength:Q", title="λ", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=5))
     parts = []
-    for metric, title in (("full_margin_ratio", "smallest margin/γ*"), ("objective", "objective")):
-        scale = alt.Scale(domain=[0, 1.05]) if metric != "objective" else alt.Scale()
-        dots = alt.Chart(rows.filter(metric=metric), width=290, height=210)
+    for metric, title in titles.items():
+        scale = alt.Scale(domain=[0, 1.05]) if metric == "full_margin_ratio" else alt.Scale()
+        dots = alt.Chart(rows.filter(metric=metric), width=230, height=210)
         dots = dots.mark_point(filled=True, opacity=0.6, color="#c0392b")
         chart = dots.encode(x=x, y=alt.Y("value:Q", title=title, scale=scale))
         rule = alt.Chart(pl.DataFrame({"strength": [limit]})).mark_rule(strokeDash=[4, 3], color="#777").encode(x=x)

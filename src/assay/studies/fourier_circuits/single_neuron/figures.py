@@ -17,6 +17,7 @@ _SHAPE = {
     "power": "1 − share of one frequency",
     "amplitude_spread": "spread of lengths",
     "phase_residual": "|Σθ_l − θ_w|",
+    "shared": "vectors at several frequencies",
 }
 _SMALLEST = 1e-17  # what is drawn of a zero, which has no logarithm
 
@@ -27,8 +28,9 @@ _SMALLEST = 1e-17  # what is drawn of a zero, which has no logarithm
     "they reach over the theory's largest, γ*, from the worst to the best start of all seeds (the two coincide), "
     "beside what is expected (grey): 1 at every odd p, and 2^{(k−1)/2} at p = 2, where the theorem does not apply. "
     "Right, at odd p: the largest deviation from γ* and from one cosine, over all starts and seeds, drawn at 1e-17 "
-    "where it is zero. All of them are rounding, far below what the claims tolerate (dashed).",
-    shows=("C1c", "C2a", "C2b", "C2c", "N4"),
+    "where it is zero; 'vectors at several frequencies' is 1 where they are in any start, and 0 where in none. All of "
+    "them are rounding, far below what the claims tolerate (dashed).",
+    shows=("C1c", "C2a", "C2b", "C2c", "C2i", "N4"),
 )
 def single_neuron(m: Measurements[Params]) -> alt.HConcatChart:
     rows = m.rows(["ratio_low", "ratio_high", *_SHAPE], arm="single-neuron").with_columns(
@@ -67,7 +69,7 @@ def _values(rows: pl.DataFrame) -> alt.LayerChart:
 
 
 def _deviations(rows: pl.DataFrame) -> alt.LayerChart:
-    apart = pl.when(pl.col("metric").is_in(["ratio_low", "power"])).then((pl.col("value") - 1).abs())
+    apart = pl.when(pl.col("metric").is_in(["ratio_low", "power", "shared"])).then((pl.col("value") - 1).abs())
     shape = rows.filter((pl.col("p") > 2) & pl.col("metric").is_in(list(_SHAPE)))
     shape = shape.with_columns(value=apart.otherwise("value"), what=pl.col("metric").replace_strict(_SHAPE))
     frame = shape.group_by("what", "case", maintain_order=True).agg(pl.col("value").max().clip(_SMALLEST))

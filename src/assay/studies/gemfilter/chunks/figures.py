@@ -145,3 +145,24 @@ def controls(m: Measurements[Params]) -> pl.DataFrame:
     ]
     changed = m.final("changed", arm="chunk-controls")
     return pl.DataFrame([*rows, {"case": "another order: changed / may change", "mean": charts.plus_minus(changed, 2)}])
+
+
+@part.table(
+    "chunk-choice",
+    caption="What texts that no other arm reads choose for chunks and for whole prompts of a real model: the layer and "
+    "the width of pooling, at the longest prompts within the context, from the smallest to the largest over seeds, "
+    "against those of the study; and the share of the needle's tokens kept in prompts held out.",
+    shows=("N14", "N17"),
+)
+def chunk_choice(m: Measurements[Params]) -> pl.DataFrame:
+    used = {
+        "chunks": (m.params.chunk_layer, m.params.chunk_kernel),
+        "whole": (m.params.whole_layer, m.params.whole_kernel),
+    }
+    rows = {}
+    for reading, (layer, kernel) in used.items():
+        where = {"arm": "chunk-choice", "reading": reading}
+        rows[f"{reading}: layer chosen"] = m.every("chosen_layer", **where), f"{layer} ± 2"
+        rows[f"{reading}: width of pooling chosen"] = m.every("chosen_kernel", **where), f"{kernel}, as used here"
+        rows[f"{reading}: share of held-out needles kept"] = m.every("held_out_recall", **where), "1"
+    return charts.quantities(rows)

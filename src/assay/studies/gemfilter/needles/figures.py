@@ -162,8 +162,9 @@ def selected(m: Measurements[Params]) -> alt.HConcatChart:
     "needles",
     caption="Real model: share of needle prompts answered with its 95 % interval over seeds, per length, all at "
     "k = n/8; and the source's averages (ROUGE-1, k = 1024), Phi-3.5 for full, SnapKV and GemFilter, Nemo for one-run. "
-    "Plain: without the chat template, where that was measured.",
-    shows=("C2d", "C2e", "C2f", "C2g", "C2h", "C2i", "C2j", "C2k", "C6b", "C6c", "N8"),
+    "Plain: without the chat template, where that was measured. Without the needle: from GemFilter's tokens with the "
+    "fact exchanged for others, at the first length.",
+    shows=("C2d", "C2e", "C2f", "C2g", "C2h", "C2i", "C2j", "C2k", "C6b", "C6c", "N6", "N8"),
 )
 def needle_table(m: Measurements[Params]) -> pl.DataFrame:
     m.rows(arm="needles")
@@ -182,4 +183,8 @@ def needle_table(m: Measurements[Params]) -> pl.DataFrame:
             plain = m.final("accuracy", arm="needles-plain", length=m.params.real_lengths[0], method=method)
             cells[f"plain, n = {m.params.real_lengths[0]}"] = charts.plus_minus(plain, 2)
         made.append({**cells, "prompts": len(values.by_seed), "paper": printed.get(method)})
+    first = m.params.real_lengths[0]
+    blind = m.final("accuracy", arm="needles", length=first, method="without the needle")
+    control = {"method": "without the needle", f"n = {first}": charts.plus_minus(blind, 2)}
+    made.append({**control, "prompts": len(blind.by_seed)})
     return pl.DataFrame(made, infer_schema_length=None)

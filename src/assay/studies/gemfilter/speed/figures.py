@@ -43,8 +43,9 @@ def speed(m: Measurements[Params]) -> alt.LayerChart:
 @part.table(
     "speed",
     caption="Milliseconds of the prefill (GemFilter: its first pass) and of a decoded token, and peak MiB of tensors "
-    "until the first token, weights and cache included, on a small random model; mean over seeds.",
-    shows=("C3j", "C3n", "C3o", "C3p"),
+    "until the first token, weights and cache included, on a small random model; mean over seeds. Last, the time of "
+    "full attention's prefill over that of the same once more: 1 but for the clock.",
+    shows=("C3j", "C3n", "C3o", "C3p", "N10"),
 )
 def speed_table(m: Measurements[Params]) -> pl.DataFrame:
     made = []
@@ -59,4 +60,5 @@ def speed_table(m: Measurements[Params]) -> pl.DataFrame:
                 "peak MiB": round(m.exact("peak_bytes", **where).value / 2**20, 1),
             }
         )
+    made[0]["prefill / itself"] = charts.plus_minus(m.final("prefill_ratio", arm="speed", against="itself"), 2)
     return pl.DataFrame(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from assay.lab import Measurements, charts
+from assay.lab import Every, Measurements, Values, charts
 
 from .arms import CASES, Params, part
 
@@ -39,3 +39,19 @@ def drift(m: Measurements[Params]) -> pl.DataFrame:
         cells = {name: charts.plus_minus(value, 4) for name, value in found.items()}
         rows.append({"rate": f"{rate:g}", **cells, "bound on the change": charts.plus_minus(bound, 3)})
     return pl.DataFrame(rows)
+
+
+@part.table(
+    "generalisation",
+    caption="A head on frozen gradient features after descent: by how much its test loss exceeds its training loss, "
+    "over the Rademacher bound on that excess (mean over seeds with its 95 % interval in brackets, and the largest). "
+    "A negative number is a test loss below the training loss; far below 1 the bound is loose.",
+    shows=("C3g",),
+)
+def generalisation(m: Measurements[Params]) -> pl.DataFrame:
+    rows: dict[str, tuple[Values | Every, str]] = {}
+    for case, words in {"mixture": "four XOR axes", "parity": "block parity"}.items():
+        where = {"arm": "frozen", "case": case}
+        rows[f"{words}: excess / bound"] = (m.final("generalisation_over_bound", **where), "at most 1")
+        rows[f"{words}: excess / bound, all seeds"] = (m.every("generalisation_over_bound", **where), "at most 1")
+    return charts.quantities(rows)

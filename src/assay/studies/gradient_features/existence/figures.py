@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from assay.lab import Measurements, charts
+from assay.lab import Every, Exact, Measurements, charts
 from assay.methods.gradient_bounds import FeatureConstants, gradient_requirements
 
 from .arms import WIDTHS, Params, part
@@ -28,19 +28,32 @@ def construction(m: Measurements[Params]) -> alt.LayerChart:
 @part.figure(
     "trade-off",
     caption="XOR axes of unequal weight: least hinge loss with the heaviest axes (an upper bound on OPT) and the "
-    "slack that the theorem charges for them, by cone width. The slack is vacuous (above 1) throughout.",
-    shows=("C8a", "C8b"),
+    "slack that the theorem charges for them, by cone width. The slack is vacuous (above 1) throughout. Right: the "
+    "share of exact first gradients that lie within a cone of each width around an axis, from the heaviest to the "
+    "lightest; lighter axes need wider cones.",
+    shows=("C8a", "C8b", "C8c"),
 )
-def trade_off(m: Measurements[Params]) -> alt.LayerChart:
+def trade_off(m: Measurements[Params]) -> alt.HConcatChart:
     opt = m.rows("opt", arm="trade-off").with_columns(which=pl.lit("OPT (upper bound)"))
     parts = [opt.select("which", "axes", "seed", "value")]
     for width in WIDTHS:
         slack = m.rows("slack", arm="trade-off", width=width).with_columns(which=pl.lit(f"slack, γ = {width:g}"))
         parts.append(slack.select("which", "axes", "seed", "value"))
     frame = charts.summarise(pl.concat(parts), "which", "axes")
-    chart: alt.LayerChart = charts.band(
-        frame.with_columns(pl.col("mean", "low", "high").clip(1e-3)), x="axes", y="loss", colour="which", scale="log"
+    frame = frame.with_columns(pl.col("mean", "low", "high").clip(1e-3))
+    left = charts.band(frame, x="axes", x_title="axes allowed", y="loss", colour="which", scale="log", width=260)
+    caught = m.rows("caught", arm="trade-off").with_columns(cone=pl.format("γ = {}", "width"))
+    right = charts.band(
+        charts.summarise(caught, "cone", "axes"),
+        x="axes",
+        x_title="axis, heaviest first",
+        y="share of gradients in its cone",
+        colour="cone",
+        width=260,
     )
+    whole = alt.Axis(values=[1, 2, 3, 4], format="d")
+    panels = [panel.encode(x=alt.X("axes:Q", axis=whole)) for panel in (left, right)]
+    chart: alt.HConcatChart = alt.hconcat(*panels).resolve_scale(color="independent")
     return chart
 
 
@@ -66,3 +79,27 @@ def requirements(m: Measurements[Params]) -> pl.DataFrame:
     )
     rows = gradient_requirements(constants, error=0.1, dim=100).table()
     return pl.DataFrame([row | {"asked for": f"{row['asked for']:.2g}"} for row in rows])
+
+
+@part.table(
+    "balance",
+    caption="Two checks of the existence part. Above: components of four XOR axes (of eight) that no neuron serves, by "
+    "the number m of neurons; 'to' parts the smallest from the largest over seeds. Below: at the sizes that the main "
+    "theorem asks for, what descent pays for reaching a constructed head over what building it gives away, by the "
+    "number r of features and the largest output B_a1; no seed has a part in these numbers.",
+    shows=("C3l", "N11"),
+)
+def balance(m: Measurements[Params]) -> pl.DataFrame:
+    points = m.rows("cost_over_slack", arm="balance").select("terms", "largest_output").unique(maintain_order=True)
+    empty: dict[str, tuple[Every | Exact, str]] = {
+        f"components without neurons, m = {neurons}": (m.every("empty", arm="construction", neurons=neurons), "0")
+        for neurons in m.params.head_widths
+    }
+    costs = {
+        f"cost / slack, r = {terms}, B_a1 = {output:g}": (
+            m.exact("cost_over_slack", arm="balance", terms=terms, largest_output=output),
+            f"1/2 (printed: {output / 2:g})",
+        )
+        for terms, output in points.iter_rows()
+    }
+    return charts.quantities({**empty, **costs})

@@ -8,14 +8,14 @@ import polars as pl
 
 from assay.lab import Measurements, charts
 
-from .arms import KINDS, Params, part
+from .arms import KINDS, SIGNS, TAIL_DIMS, TAUS, Params, part
 
 
 @part.figure(
     "neurons-by-feature",
     caption="Cosine of neurons with the means after one sampled step (one seed; neurons sorted by their nearest mean). "
     "Four XOR axes have four features, eight orthogonal means have eight.",
-    shows=("C4r", "N10", "C4s"),
+    shows=("N10",),
 )
 def neurons_by_feature(m: Measurements[Params]) -> alt.VConcatChart:
     panels = []
@@ -52,3 +52,84 @@ def training(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("error", arm="mixture-training", layers="both"), "kind", "step")
     chart: alt.LayerChart = charts.band(frame, x="step", y="test error", colour="kind")
     return chart
+
+
+@part.table(
+    "mixture-training",
+    caption="Mixtures of eight Gaussians, test error in percent after one gradient step and then either the last step "
+    "of training both layers or a tuned head on the first layer as that step left it (mean and half of the 95 % "
+    "interval over seeds).",
+    shows=("C3a", "C3b"),
+)
+def errors(m: Measurements[Params]) -> pl.DataFrame:
+    ways = {"both": "both layers", "head": "head alone"}
+    return pl.DataFrame(
+        [
+            {"means": kind}
+            | {
+                words: charts.plus_minus(m.final("error", arm="mixture-training", kind=kind, layers=layers), 3, 100)
+                for layers, words in ways.items()
+            }
+            for kind in KINDS
+        ]
+    )
+
+
+@part.table(
+    "mixture-gradients",
+    caption="Exact first gradients of 4,096 neurons on mixtures of eight Gaussians, by the sign of the threshold (mean "
+    "and half of the 95 % interval over seeds): the share that lies in a cone around a mean, the median cosine with "
+    "the nearest mean and with E[yx] (zero on XOR axes), and how far a neuron's gradients at the thresholds b and −b "
+    "are apart at most, over the largest norm.",
+    shows=("C4r", "C4s", "N10"),
+)
+def mixture_gradients(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for kind in KINDS:
+        for sign in SIGNS:
+            where = {"arm": "mixture-gradients", "kind": kind, "threshold_sign": sign}
+            mean = charts.plus_minus(m.final("label_mean_cosine", **where)) if kind == "orthogonal" else "–"
+            apart = m.every("signs_apart", **where).values.max()
+            rows.append(
+                {
+                    "means": kind,
+                    "threshold": sign,
+                    "in a cone": charts.plus_minus(m.final("nice", **where)),
+                    "cosine, nearest mean": charts.plus_minus(m.final("median_cosine", **where)),
+                    "cosine, E[yx]": mean,
+                    "b and −b apart": f"{apart:.2g}",
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+@part.figure(
+    "oracle-tails",
+    caption="XOR mixtures with noise 1 and means of norm 4√(τ·log d): the exact hinge loss of the oracle over the "
+    "dimension (dots), on logarithmic axes, beside a bound with the tails of a Gaussian as they are (solid) and the "
+    "bound that the source prints (dashed). The loss falls like d^(−τ/2) and stays below the first bound; the second "
+    "falls like d^(−0.9τ + 1) and lies below the loss.",
+    shows=("C4u", "C4v", "X19"),
+)
+def oracle_tails(m: Measurements[Params]) -> alt.LayerChart:
+    names = ["loss", "loss_over_safe", "loss_over_stated"]
+    # No seed has a part in these numbers.
+    rows = m.rows(names, arm="oracle-tails").unique(["tau", "dim", "metric"], maintain_order=True)
+    wide = rows.pivot("metric", index=["tau", "dim"], values="value").with_columns(
+        bound=pl.col("loss") / pl.col("loss_over_safe"),
+        printed=pl.col("loss") / pl.col("loss_over_stated"),
+        curve=pl.format("τ = {}", "tau"),
+    )
+    long = wide.unpivot(["loss", "bound", "printed"], index=["curve", "dim"], variable_name="what")
+    powers = [10.0**power for power in range(-140, 1, 20)]
+    base = alt.Chart(long, width=360, height=280).encode(
+        x=alt.X(
+            "dim:Q", title="dimension d", scale=alt.Scale(type="log"), axis=alt.Axis(values=TAIL_DIMS, format="~e")
+        ),
+        y=alt.Y("value:Q", title="hinge loss", scale=alt.Scale(type="log"), axis=alt.Axis(values=powers, format="~e")),
+        color=alt.Color("curve:N", title=None, sort=[f"τ = {tau}" for tau in TAUS]),
+    )
+    dots = base.transform_filter("datum.what == 'loss'").mark_point(filled=True, size=50, opacity=1)
+    safe = base.transform_filter("datum.what == 'bound'").mark_line()
+    stated = base.transform_filter("datum.what == 'printed'").mark_line(strokeDash=[4, 3])
+    return alt.LayerChart(layer=[safe, stated, dots])

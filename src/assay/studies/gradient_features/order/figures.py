@@ -35,12 +35,15 @@ def order(m: Measurements[Params]) -> alt.HConcatChart:
 @part.figure(
     "oracles",
     caption="Correlation of the network with the oracle of all four axes minus that with the oracle of the first two, "
-    "over the steps.",
+    "over the steps, of the outputs as they are and (dashed) clipped at the margin, beyond which the hinge loss sees "
+    "no difference.",
     shows=("C7c", "C7d", "C7e", "N9", "X10"),
 )
 def oracles(m: Measurements[Params]) -> alt.LayerChart:
-    frame = charts.summarise(m.rows("larger_oracle_lead", arm="order"), "weights", "step")
+    names = {"larger_oracle_lead": "outputs", "clipped_lead": "clipped outputs"}
+    rows = m.rows(list(names), arm="order").with_columns(outputs=pl.col("metric").replace_strict(names))
+    frame = charts.summarise(rows, "weights", "outputs", "step")
     chart: alt.LayerChart = charts.band(
-        frame, x="step", y="correlation, full − smaller oracle", colour="weights"
+        frame, x="step", y="correlation, full − smaller oracle", colour="weights", dash="outputs"
     ) + charts.rules({"equally near": 0.0})
     return chart

@@ -14,20 +14,24 @@ from .problem import UniformParity
 
 @part.figure(
     "parity-samples",
-    caption="Parity of 4 of d uniform signs after a step along sampled gradients, over n·ξ²/d: the median cosine of "
-    "gradients with the neuron's own signs on the relevant coordinates (dashed: predicted) and the accuracy.",
-    shows=("X4", "C4p"),
+    caption="Parity of 4 (and, where that arm ran, of 6) of d uniform signs after a step along sampled gradients, over "
+    "n·ξ²/d: the median cosine of gradients with the neuron's own signs on the relevant coordinates (dashed: "
+    "predicted) and the accuracy.",
+    shows=("X4", "X11", "C4p"),
 )
 def parity_samples(m: Measurements[Params]) -> alt.HConcatChart:
-    rows = m.rows(["median_cosine", "test_accuracy"], arm="sampled-parity")
-    rows = rows.with_columns(d=pl.format("d = {}", pl.col("dim")))
-    frame = charts.summarise(rows, "metric", "d", "ratio")
-    lines = []
-    for dim in m.params.sampled_dims:
-        problem = UniformParity(dim, 4)
-        for ratio in [r / 20 for r in range(1, 1 + round(20 * m.params.sample_ratios[-1]))]:
-            cosine = theory.sampled_cosine(problem, theory.samples_for(problem, ratio))
-            lines.append({"d": f"d = {dim}", "ratio": ratio, "mean": cosine})
+    problems = {"sampled-parity": [UniformParity(dim, 4) for dim in m.params.sampled_dims]}
+    if "sampled-parity-six" in m.frame["arm"]:
+        problems["sampled-parity-six"] = [UniformParity(dim, 6) for dim in m.params.six_dims]
+    found, lines = [], []
+    for arm, each in problems.items():
+        rows = m.rows(["median_cosine", "test_accuracy"], arm=arm)
+        found.append(rows.with_columns(d=pl.format(f"{each[0].size} of {{}}", "dim")))
+        for problem in each:
+            for ratio in [r / 20 for r in range(1, 1 + round(20 * m.params.sample_ratios[-1]))]:
+                cosine = theory.sampled_cosine(problem, theory.samples_for(problem, ratio))
+                lines.append({"d": f"{problem.size} of {problem.dim}", "ratio": ratio, "mean": cosine})
+    frame = charts.summarise(pl.concat(found), "metric", "d", "ratio")
     predicted = (
         alt.Chart(pl.DataFrame(lines))
         .mark_line(strokeDash=[4, 3])
@@ -46,7 +50,7 @@ def parity_samples(m: Measurements[Params]) -> alt.HConcatChart:
     "parity-widths",
     caption="Parity of k of d uniform signs after a step along exact gradients: test accuracy by width; at k = 2 one "
     "neuron is enough, since thresholds, not constant signs, are what a small network lacks.",
-    shows=("C4l", "C4m", "C4n", "C4o", "C5o", "C5p"),
+    shows=("C4l", "C4m", "C4n", "C4o", "C4t", "C5o", "C5p", "C5u"),
 )
 def parity_widths(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
@@ -61,3 +65,26 @@ def parity_widths(m: Measurements[Params]) -> pl.DataFrame:
             )
         rows.append(row)
     return pl.DataFrame(rows)
+
+
+@part.table(
+    "parity-gradients",
+    caption="The first gradient on the parity of 4 of 11 uniform signs in closed form and by enumeration of all "
+    "inputs, by threshold: the largest difference over the largest entry, and the largest difference between the "
+    "cosine of a neuron's gradient with its own signs on the four and the predicted cosine (largest over neurons and "
+    "seeds).",
+    shows=("C4j", "C4k"),
+)
+def parity_gradients(m: Measurements[Params]) -> pl.DataFrame:
+    names = {"error": "closed form − enumeration", "cosine_off": "cosine − predicted"}
+    thresholds = m.rows("error", arm="parity-gradients")["threshold"].unique(maintain_order=True)
+    return pl.DataFrame(
+        [
+            {"threshold": threshold}
+            | {
+                words: f"{m.every(name, arm='parity-gradients', threshold=threshold).values.max():.2g}"
+                for name, words in names.items()
+            }
+            for threshold in thresholds
+        ]
+    )

@@ -8,29 +8,43 @@ import polars as pl
 from assay.lab import Measurements, charts
 from assay.methods.neuron_sets import required_width
 
+from ..figures import against_frequency
 from .arms import Params, part
 
 
 @part.figure(
     "capacity",
-    caption="Share of rare features that have a lucky neuron of their own (left) and mean number of features per "
-    "neuron, cos² ≥ 0.1 (right), over the width, after training.",
-    shows=("C4e", "C4f", "C4g"),
+    caption="After training, over the width: share of rare features that have a lucky neuron of their own (left), "
+    "number of lucky neurons per rare feature (middle) and mean number of features per neuron, cos² ≥ 0.1 (right).",
+    shows=("C4d", "C4e", "C4f", "C4g"),
 )
 def capacity(m: Measurements[Params]) -> alt.HConcatChart:
-    rows = m.rows(["covered", "features_per_neuron"], arm="widths").with_columns(
+    rows = m.rows(["covered", "lucky_per_rare", "features_per_neuron"], arm="widths").with_columns(
         frequency=pl.col("epsilon").map_elements(lambda e: f"ε = {e:g}", return_dtype=pl.String)
     )
     parts = []
     for metric, title, domain in (
         ("covered", "rare features with a neuron", (0.0, 1.0)),
+        ("lucky_per_rare", "lucky neurons per rare feature", None),
         ("features_per_neuron", "features per neuron", None),
     ):
         frame = charts.summarise(rows.filter(metric=metric).sort("epsilon", "neurons"), "frequency", "neurons")
-        chart = charts.band(frame, x="neurons", y=title, colour="frequency", domain=domain, width=270, height=230)
+        chart = charts.band(frame, x="neurons", y=title, colour="frequency", domain=domain, width=230, height=230)
         ticks = alt.Axis(values=list(m.params.widths))
         parts.append(chart.encode(x=alt.X("neurons:Q", scale=alt.Scale(type="log", nice=False), axis=ticks)))
     return alt.hconcat(*parts)
+
+
+@part.figure(
+    "set-energy",
+    caption="Energy of a feature in its own neurons (𝔉_j, squared projections summed over the set 𝓜_j of the start) "
+    "after training the widest network: that of rare features over that of frequent ones, against the frequency ε "
+    "(mean and 95 % interval over seeds). By the theory it is ε² (solid grey) within constants (dashed: a factor 4).",
+    shows=("C3p",),
+)
+def set_energy(m: Measurements[Params]) -> alt.LayerChart:
+    rows = m.rows("set_energy_ratio", arm="widths", neurons=m.params.widths[-1])
+    return against_frequency(rows, "energy in own neurons, rare/frequent", exponent=2, factor=4)
 
 
 @part.table(

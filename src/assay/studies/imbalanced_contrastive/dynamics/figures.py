@@ -17,10 +17,13 @@ from .arms import part
 @part.figure(
     "stages",
     caption="Figure 1: the purest neuron of each seed (geometric mean over seeds): its projection on its dominant "
-    "feature, on the median other feature and on a noise direction (root mean square), and how much of its energy lies "
-    "in features. Stage 1 ends where biases are switched on, near the step at which features hold half of the energy; "
-    "stage 3 begins where the dominant projection grows at a tenth of its initial rate.",
-    shows=("C3a", "C3b", "C3c", "C3e", "C3l"),
+    "feature, on the median other feature and on a noise direction (root mean square), how much of its energy lies in "
+    "features, and what becomes of noise (mean and 95 % interval): the norm outside the features of the same neuron "
+    "over that at the start, which should stay near 1, and the root mean square of noise directions in the median "
+    "neuron as a share of ‖w‖/√d₁, which should fall below one half. Stage 1 ends where biases are switched on, near "
+    "the step at which features hold half of the energy; stage 3 begins where the dominant projection grows at a tenth "
+    "of its initial rate.",
+    shows=("C3a", "C3b", "C3c", "C3d", "C3e", "C3f", "C3l"),
 )
 def stages(m: Measurements[Dynamics]) -> alt.HConcatChart:
     where = dict(arm="dynamics", attention="softmax")
@@ -44,7 +47,32 @@ def stages(m: Measurements[Dynamics]) -> alt.HConcatChart:
     base = alt.Chart(share, width=250, height=260).encode(x=alt.X("step:Q", title="step"))
     axis = alt.Y("low:Q", title="share of energy in features", scale=alt.Scale(domain=[0, 1]))
     right = base.mark_area(opacity=0.2).encode(y=axis, y2="high:Q") + base.mark_line().encode(y="mean:Q")
-    return alt.hconcat(left + rule, right + rule)
+    figure: alt.HConcatChart = alt.hconcat(left + rule, right + rule, _noise(m) + rule).resolve_scale(
+        color="independent"
+    )
+    return figure
+
+
+def _noise(m: Measurements[Dynamics]) -> alt.LayerChart:
+    """The purest neuron's norm outside the features over its start, and noise directions of the median neuron."""
+    where = dict(arm="dynamics", attention="softmax")
+    start = m.at("noise_norm", 0, **where).by_seed
+    norm = m.curve("noise_norm", **where).with_columns(
+        value=pl.col("value") / pl.col("seed").replace_strict(start), what=pl.lit("norm outside features/start")
+    )
+    share = m.curve("noise_rms", **where).with_columns(
+        value=pl.col("value") * m.params.dynamics_dim**0.5, what=pl.lit("noise direction × √d₁/‖w‖")
+    )
+    frame = charts.summarise(pl.concat([norm, share], how="diagonal"), "what", "step")
+    base = alt.Chart(frame, width=250, height=260).encode(
+        x=alt.X("step:Q", title="step"),
+        color=alt.Color(
+            "what:N", title=None, sort=None, legend=alt.Legend(orient="bottom", columns=1, symbolType="stroke")
+        ),
+    )
+    y = alt.Y("low:Q", title="noise, relative", scale=alt.Scale(domainMin=0))
+    layers = [base.mark_area(opacity=0.2).encode(y=y, y2="high:Q"), base.mark_line().encode(y="mean:Q")]
+    return alt.LayerChart(layer=[*layers, charts.rules({"½": 0.5}, width=250)])
 
 
 def _stage_ends(dominant: pl.DataFrame, bias_on: int) -> list[int]:
@@ -94,8 +122,9 @@ def heat_map(m: Measurements[Dynamics]) -> alt.LayerChart | alt.FacetChart:
 @part.table(
     "specialists",
     caption="Neurons after training (Figure 6 and variants): lucky neurons in all and per frequent and rare feature, "
-    "mixed ones, features per neuron (cos² ≥ 0.1), for both attentions and other rules for the bias.",
-    shows=("C7j", "C7k", "C7l"),
+    "mixed ones, features per neuron (cos² ≥ 0.1), for both attentions and other rules for the bias. Silent: the share "
+    "of neurons that answer no sample, counted under the other rules alone.",
+    shows=("C7j", "C7k", "C7l", "C2f"),
 )
 def specialists(m: Measurements[Dynamics]) -> pl.DataFrame:
     columns = {
@@ -114,5 +143,7 @@ def specialists(m: Measurements[Dynamics]) -> pl.DataFrame:
             found = {title: charts.plus_minus(m.final(metric, **where), 2) for title, metric in columns.items()}
         except NotMeasured:
             continue
+        other = where["arm"] == "other-biases"
+        found["silent"] = charts.plus_minus(m.final("silent", **where), 2) if other else "–"
         rows.append({"training": name, **found})
     return pl.DataFrame(rows)

@@ -12,6 +12,7 @@ from assay.lab import Measurements, charts
 from assay.methods.contrastive_planning import Descent, growth_factors, learnability_threshold
 from assay.methods.loss_floor import loss_floor
 
+from ..figures import against_frequency
 from ..theory import pair_correlations
 from .arms import Params, part
 
@@ -29,6 +30,21 @@ def alignment(m: Measurements[Params]) -> alt.HConcatChart:
         _sweep(m, "aligned", "aligned neurons per rare feature", m.params.noise, arm="alignment"),
         _sweep(m, "best", "largest |cos| with a rare feature", m.params.noise, arm="alignment"),
     )
+
+
+@part.figure(
+    "frequency",
+    caption="What the frequency ε of rare features changes besides their own neurons (mean and 95 % interval over "
+    "seeds). Left, the control: the number of neurons with |cos| ≥ 0.3 per frequent feature, which should not rise. "
+    "Right: coefficients of rare features over those of frequent ones at the middle noise level; by the theory they "
+    "are ε (solid grey) within constants (dashed: a factor 2).",
+    shows=("C3g", "N8"),
+)
+def frequency(m: Measurements[Params]) -> alt.HConcatChart:
+    middle = m.params.noise[len(m.params.noise) // 2]
+    count = _sweep(m, "frequent_aligned", "aligned neurons per frequent feature", m.params.noise, arm="alignment")
+    rows = m.rows("energy_ratio", arm="alignment", nsr=middle)
+    return alt.hconcat(count, against_frequency(rows, "rare/frequent coefficient", exponent=1, factor=2))
 
 
 @part.figure(

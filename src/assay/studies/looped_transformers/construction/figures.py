@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from assay.lab import Measurements
+from assay.lab import Every, Measurements, charts
 
 from ..figures import powers_of_ten
 from .arms import BROKEN, CASES, Params, part
@@ -71,3 +71,32 @@ def identity(m: Measurements[Params]) -> alt.LayerChart:
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(x="median:Q")
     tolerated = alt.Chart(pl.DataFrame({"x": [ROUNDING]})).mark_rule(strokeDash=[3, 3], color="#777").encode(x="x:Q")
     return alt.LayerChart(layer=[tolerated, span, dots])
+
+
+@part.table(
+    "identities",
+    caption="What the hand-set transformer is held to beside gradient descent itself: deviations from exact "
+    "statements, the smallest and the largest over all shapes, starts and trials ('to'), and two controls with the "
+    "mean over trials and its 95 % interval in brackets. θ* is the vector behind the targets, of length 1; with noisy "
+    "targets the loop ends at the least-squares solution, which is not θ*.",
+    shows=("C1", "C2b", "C2c", "C2d", "N4", "N6"),
+)
+def identities(m: Measurements[Params]) -> pl.DataFrame:
+    def found(metric: str, arm: str = "identity") -> Every:
+        return m.every(metric, arm=arm)
+
+    unnegated = m.final("unnegated", arm="broken", change="none")
+    return charts.quantities(
+        {
+            "one layer − its closed form, over the largest entry": (found("layer_deviation"), "0 up to rounding"),
+            "change of examples and α in 50 loops": (found("rest_moved"), "0"),
+            "steps that the probe fits / steps set, − 1": (found("probe_step_deviation"), "0 up to rounding"),
+            "movement off the gradient that the probe finds": (found("probe_residual"), "0 up to rounding"),
+            "noisy targets: |θ − least squares|": (found("from_least_squares", "noise"), "0 up to rounding"),
+            "noisy targets: distance from θ*": (
+                m.final("from_truth", arm="noise"),
+                f"at least {0.02 * m.params.noise:g}",
+            ),
+            "prediction/α without the final minus sign": (unnegated, "near −1, below −0.5"),
+        }
+    )

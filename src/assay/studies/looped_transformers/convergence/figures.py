@@ -11,9 +11,11 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from ..figures import DASHES, LONG, powers_of_ten
-from .arms import Params, part
-from .claims import fitted_slopes
+from .arms import OTHER_INPUTS, Params, part
+from .claims import FLOOR, above_floor, fitted_slopes
 from .theory import competing_examples, slope
+
+_ATTAINED = 1e-12  # of squared errors: relative rounding of a falling bound is seen long before the float floor
 
 
 def _mean_curves(m: Measurements[Params]) -> pl.DataFrame:
@@ -114,10 +116,11 @@ def slopes(m: Measurements[Params]) -> alt.HConcatChart:
 @part.figure(
     "bounds",
     caption="Left: the task error against the number of loops, as measured and by the exact formula (they coincide), "
-    "with the sharp bound and the theorem's, means over trials at the smallest n. Right: the examples that the earlier "
+    "with |α| times the distance from θ* of gradient descent run beside it, which bounds it, the sharp bound and the "
+    "theorem's, means over trials at the smallest n. Right: the examples that the earlier "
     "bound of Theorem 8.17 asks for before it says anything, beside the n of these runs, where the loop needs no more. "
     "That bound is about a trained model on regression, so the comparison is the source's argument and no proof.",
-    shows=("C4a", "C4b", "C4d", "C5k"),
+    shows=("C3", "C4a", "C4b", "C4d", "C5k"),
 )
 def bounds(m: Measurements[Params]) -> alt.HConcatChart:
     n, most = min(m.params.examples), min(60, m.params.loops)
@@ -126,11 +129,20 @@ def bounds(m: Measurements[Params]) -> alt.HConcatChart:
     for metric, name in (("task_error", "measured"), ("exact_error", "exact formula")):
         curve = m.rows(metric, arm="convergence", examples=n).group_by("step", maintain_order=True)
         rows += [(name, t, error) for t, error in curve.agg(pl.col("value").mean()).iter_rows() if t <= most]
+    beside = m.rows("descent_squared_error", arm="convergence", examples=n).group_by("step", maintain_order=True)
+    distance = beside.agg(alpha * pl.col("value").sqrt().mean())
+    rows += [("|α| × distance of descent", t, error) for t, error in distance.iter_rows() if t <= most]
     for t in range(most + 1):
         rows.append(("sharp bound (1 − 1/κ)^T", t, float(np.mean(alpha * (1 - 1 / kappa) ** t))))
         rows.append(("theorem exp(−T/(2κ))", t, float(np.mean(alpha * np.exp(-t / (2 * kappa))))))
     frame = pl.DataFrame(rows, schema=["curve", "loops", "error"], orient="row")
-    order = ["exact formula", "measured", "sharp bound (1 − 1/κ)^T", "theorem exp(−T/(2κ))"]
+    order = [
+        "exact formula",
+        "measured",
+        "|α| × distance of descent",
+        "sharp bound (1 − 1/κ)^T",
+        "theorem exp(−T/(2κ))",
+    ]
     base = alt.Chart(frame, width=330, height=280, title=f"n = {n}").encode(
         x=alt.X("loops:Q", title="loops T"),
         y=alt.Y("error:Q", title="task error", **powers_of_ten(frame["error"])),
@@ -152,3 +164,29 @@ def _examples_needed(m: Measurements[Params]) -> alt.LayerChart | alt.FacetChart
     words = pl.DataFrame({"x": [18.5, 30.0], "y": [30.0, 2.6], "text": ["Theorem 8.17", "n of these runs"]})
     label = alt.Chart(words).mark_text(align="right", baseline="bottom").encode(x="x:Q", y="y:Q", text="text:N")
     return alt.layer(line, rule, label)
+
+
+@part.figure(
+    "other-inputs",
+    caption="Distance from θ* over the sharp bound (1 − 1/κ)^T of the same prompt, after every loop. On inputs that "
+    "are not Gaussian the largest ratio of all trials is drawn, and it stays below 1, the bound (dashed). Where θ* is "
+    "the weakest eigen-direction of XᵀX (Gaussian inputs) the ratio farthest from 1 is drawn, and the bound is "
+    "attained: it is 1 at every loop. A trial counts until its error comes near rounding, where a curve may step or "
+    "end.",
+    shows=("C4c", "C4f"),
+)
+def other_inputs(m: Measurements[Params]) -> alt.LayerChart:
+    names = {name: name for name in OTHER_INPUTS} | {"weakest": "Gaussian, θ* weakest"}
+    ratio = pl.col("squared_error").sqrt() / (1 - 1 / pl.col("condition")).pow(pl.col("step"))
+    frames = []
+    for name, words in names.items():
+        rows = above_floor(m, "other-inputs", floor=_ATTAINED if name == "weakest" else FLOOR, inputs=name)
+        worst = ratio.get((ratio - 1).abs().arg_max()) if name == "weakest" else ratio.max()
+        frames.append(rows.group_by("step", maintain_order=True).agg(ratio=worst).with_columns(inputs=pl.lit(words)))
+    lines = alt.Chart(pl.concat(frames), width=440, height=280).mark_line()
+    curves = lines.encode(
+        x=alt.X("step:Q", title="loops T"),
+        y=alt.Y("ratio:Q", title="distance from θ*/bound", scale=alt.Scale(zero=False)),
+        color=alt.Color("inputs:N", title=None, sort=list(names.values())),
+    )
+    return alt.LayerChart(layer=[charts.rules({"bound": 1.0}, width=440), curves])

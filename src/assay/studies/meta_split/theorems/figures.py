@@ -1,4 +1,4 @@
-"""Losses and alignments over time, and when the stages of the proofs end."""
+"""Losses and alignments over time, when the stages of the proofs end, and their bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.lab import Measurements, charts
 from ..learners import SPLITS, TV
 from ..params import Planted
 from . import theory
-from .arms import part
+from .arms import SETTINGS, part
 
 _CASES = {"base": "ten tasks (base)", "pooled": "no inner step (pooled)", "relu": "ReLU"}
 
@@ -29,10 +29,9 @@ def _band(frame: pl.DataFrame, title: str, y: str, **options: Any) -> alt.LayerC
 
 @part.figure(
     "test-loss",
-    caption="Test loss on new tasks without adaptation over outer steps (mean and 95 % interval over seeds). With "
-    "five inner steps (left) the split decides; without inner steps (middle: gradient descent on pooled data, or on "
-    "the validation halves) it does not; ReLU (right) shows the same order. Dashed: log 2, the loss of a constant "
-    "answer.",
+    caption="Test loss on new tasks without adaptation over outer steps (mean and 95 % interval over seeds). With five "
+    "inner steps (left) the split decides; without inner steps (middle: gradient descent on pooled data, or on the "
+    "validation halves) it does not; ReLU (right) shows the same order. Dashed: log 2, the loss of a constant answer.",
     shows=("C2a", "C3a", "C5c", "C7a"),
 )
 def test_loss(m: Measurements[Planted]) -> alt.HConcatChart:
@@ -46,8 +45,8 @@ def test_loss(m: Measurements[Planted]) -> alt.HConcatChart:
 
 @part.figure(
     "long-run",
-    caption="The same over 5,000 steps, meta-training loss beside it (logarithmic). "
-    "Without a split everything is memorised at once and the small gradient that is left teaches the feature slowly.",
+    caption="The same over 5,000 steps, meta-training loss beside it (logarithmic). Without a split everything is "
+    "memorised at once and the small gradient that is left teaches the feature slowly.",
     shows=("C1c", "C1d", "C2f", "C2g", "C2j", "C3j"),
 )
 def long_run(m: Measurements[Planted]) -> alt.HConcatChart:
@@ -60,9 +59,9 @@ def long_run(m: Measurements[Planted]) -> alt.HConcatChart:
 
 @part.figure(
     "alignment",
-    caption="Alignment over time in the base setting: the shared feature (the smaller Λ) and the noise of the "
-    "samples in the outer loss (mean Ξ), before the inner steps. Without a split noise overtakes and stops the "
-    "feature; with one the feature grows and validation noise stays behind.",
+    caption="Alignment over time in the base setting: the shared feature (the smaller Λ) and the noise of the samples "
+    "in the outer loss (mean Ξ), before the inner steps. Without a split noise overtakes and stops the feature; with "
+    "one the feature grows and validation noise stays behind.",
     shows=("C2c", "C2d", "C3c", "C3d", "C3n"),
 )
 def alignment(m: Measurements[Planted]) -> alt.HConcatChart:
@@ -116,3 +115,35 @@ def stages(m: Measurements[Planted]) -> pl.DataFrame:
     residual = theory.residual_condition(p.inner_rate, p.tasks, p.samples, p.noise_energy, p.inner_steps, p.dim)
     found["γK/(n s^J log d), small where memorising leaves no gradient"] = f"{residual:.1e}"
     return pl.DataFrame({"event": list(found), "outer step": list(found.values())})
+
+
+@part.table(
+    "bounds",
+    caption="Bounds and formulas of the proofs, in the base setting unless said otherwise. Γ: largest alignment of the "
+    "other class' filters with training noise, at every step looked at with and without a split; formula: the test "
+    "loss that the shared feature alone gives; own features: largest alignment with a task's own feature over that "
+    "with the shared one (both with a split, mean over seeds with its 95 % interval). Below, in all settings and "
+    "looks, quantities that no exact recursion allows above 0: the largest fall of any filter's alignment with the "
+    "shared feature, and what inner steps (J ≥ 1) add to it or move alignments with validation noise by, beyond their "
+    "bounds. From the least to the largest seed and step.",
+    shows=("C2i", "C3i", "C3m", "C4m", "C4n", "C4o"),
+)
+def bounds(m: Measurements[Planted]) -> pl.DataFrame:
+    p = m.params
+    level: float = p.dim**-0.5 * math.log(p.dim)
+    trained = {"arm": "fomaml", "setting": "base", "split": TV}
+    formula = m.final("feature_only_loss", **trained) / m.final("test_loss", **trained)
+    own = m.final("task_over_feature", **trained)
+    wrong = m.every("wrong_noise_alignment", arm="fomaml", setting="base") / level
+    inner = {"arm": "fomaml", "setting": [setting for setting in SETTINGS if m.params_of(setting).inner_steps]}
+    moved = m.every("validation_excess", split=TV, **inner)
+    return charts.by_claim(
+        [
+            ("C2i", "Γ/(d^{−1/2} log d)", wrong, "1 at most"),
+            ("C3i", "formula/test loss", formula, "1"),
+            ("C3m", "own features/shared one", own, f"σ_s²d = {p.task_norm**2:.3g} at most"),
+            ("C4m", "fall of j⟨w, ν⟩", m.every("feature_fall", arm="fomaml"), "0 at most"),
+            ("C4n", "rise of j⟨w, ν⟩ − Jγ‖ν‖²", m.every("feature_inner_excess", **inner), "0 at most"),
+            ("C4o", "move of validation noise − Jγ max|⟨ξ, ξ_val⟩|", moved, "0 at most"),
+        ]
+    )

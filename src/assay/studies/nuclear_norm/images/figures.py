@@ -186,3 +186,19 @@ def tuning(m: Measurements[Params]) -> pl.DataFrame:
 
 def _geometric(values: Values) -> float:
     return float(np.exp(np.log(values.array).mean()))
+
+
+@part.table(
+    "zero-strength",
+    caption="A control of the benchmark: the seeds in which the nuclear norm at strength 0 trains exactly the weights "
+    "that plain ERM trains, bit for bit, and the largest difference of a weight that strength 0.1 makes (from the "
+    "least to the largest seed), which shows that the penalty is at work.",
+    shows=("N4",),
+)
+def zero_strength(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for cue in SHOWN:
+        same, moved = (m.every(metric, arm="zero-strength", cue=cue) for metric in ("identical", "moved_by_penalty"))
+        equal = f"{int(same.values.sum())} of {same.seeds} seeds"
+        rows.append({"cue": cue, "equal at strength 0": equal, "difference at strength 0.1": charts.measured(moved)})
+    return pl.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""What contrastive training captures, and what is left of the spurious state."""
+"""What contrastive training captures, what is left of the spurious state, and the identities behind both."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 
 from assay.lab import Measurements, charts
 
+from ..theory import LOSSES
 from .arms import GENERATIONS, Params, part
 
 
@@ -37,8 +38,8 @@ def components_table(m: Measurements[Params]) -> pl.DataFrame:
 @part.figure(
     "invariance",
     caption="Variance of trained tables over the spurious state, as a share of their norm², one mark per seed. Where "
-    "the second view redraws the state, curved losses remove it down to rounding; the hinge loss leaves what it "
-    "cannot see. Where the view keeps the state, all losses encode it. Values below 1e-20 are drawn there.",
+    "the second view redraws the state, curved losses remove it down to rounding; the hinge loss leaves what it cannot "
+    "see. Where the view keeps the state, all losses encode it. Values below 1e-20 are drawn there.",
     shows=("C2c", "N3", "X1b"),
 )
 def invariance(m: Measurements[Params]) -> Any:
@@ -56,3 +57,29 @@ def invariance(m: Measurements[Params]) -> Any:
         )
         .facet(column=alt.Column("view:N", title=None, sort="descending"))
     )
+
+
+@part.table(
+    "identities",
+    caption="Exact statements on random tables of representations in a finite model, by loss, from the least to the "
+    "largest seed (each the worst of its tables). With ℓ(t) = −t the contrastive loss is minus the variance of the "
+    "averages over augmentations. For convex losses: what averaging over the augmentations lowers the loss by, which "
+    "is never negative; how far a representation that ignores them is from that bound; and what restoring the norm of "
+    "the averages lowers it by further. Last, the control: by how much the loss of an encoder that varies with the "
+    "spurious state differs from that of the invariant one; the hinge loss does not see it, the logistic one does.",
+    shows=("C1a", "C2a", "C2b", "X1a", "N2"),
+)
+def identities(m: Measurements[Params]) -> pl.DataFrame:
+    where = {"arm": "identities"}
+    error = charts.measured(m.every("pca_error", **where))
+    linear = {name: error if name == "linear" else "–" for name in LOSSES}
+    rows = [{"claim": "C1a", "quantity": "|loss + variance of averages|", **linear, "expected": "0"}]
+    for claim, metric, what, expected in (
+        ("C2a", "jensen_gap", "loss − loss of the averages", "0 at least"),
+        ("C2b", "blind_error", "|loss − bound| without augmentations", "0"),
+        ("X1a", "repaired_gap", "loss of the averages − with their norm restored", "0 at least"),
+        ("N2", "turned_loss", "|loss, varying − invariant|", "0.001 at least (logistic)"),
+    ):
+        found = {name: charts.measured(m.every(metric, loss=name, **where)) for name in LOSSES}
+        rows.append({"claim": claim, "quantity": what, **found, "expected": expected})
+    return pl.DataFrame(rows)

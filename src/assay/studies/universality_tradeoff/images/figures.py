@@ -148,3 +148,41 @@ def decay_table(m: Measurements[Params]) -> pl.DataFrame:
         similar = "1" if same else charts.plus_minus(cka(m, first, where, "CKA"))
         rows.append({"weight decay": decay, "CKA": similar, **heads})
     return pl.DataFrame(rows)
+
+
+@part.table(
+    "scarce-images",
+    caption="Pretraining with a part of the target's unlabelled images (arm scarce, run by request) and all of the "
+    "other sets': accuracy in percent of a linear head on the target at the fewest labels on the target's own encoder "
+    "and on that of all sets, and what the target loses by the others, paired over seeds, with 95 % intervals.",
+    shows=("C6p",),
+)
+def scarce_images(m: Measurements[Params]) -> pl.DataFrame:
+    first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
+    conditions: dict[str, dict[str, Any]] = {"all": {"arm": "images"}}
+    for share in m.rows("accuracy", arm="scarce")["share"].unique().sort(descending=True):
+        conditions[f"{share:.0%}"] = {"arm": "scarce", "share": share}
+    rows = []
+    for name, where in conditions.items():
+        own, union = (accuracy(m, encoder, few(m), **where) for encoder in (first, last))
+        cells = {"own set": own, "all sets": union, "loss": own - union}
+        rows.append({"target's images": name} | {key: charts.plus_minus(each, 1, 100) for key, each in cells.items()})
+    return pl.DataFrame(rows)
+
+
+@part.table(
+    "other-classes",
+    caption="Pretraining on the target's set with a tenth of the last set's images, all of which come from so many of "
+    "its classes (arm classes, run by request): accuracy in percent of a linear head on the target at the fewest "
+    "labels, and the difference to one class, paired over seeds, with 95 % intervals.",
+    shows=("C6q",),
+)
+def other_classes(m: Measurements[Params]) -> pl.DataFrame:
+    where = {"arm": "classes", "task": m.params.image_sources[0], "labels": few(m)}
+    counts = m.rows("accuracy", **where)["classes"].unique().sort()
+    found = {count: m.final("accuracy", classes=count, **where) for count in counts}
+    rows = []
+    for count, values in found.items():
+        more = "" if count == counts[0] else charts.plus_minus(values - found[counts[0]], 1, 100)
+        rows.append({"classes": count, "accuracy": charts.plus_minus(values, 1, 100), "− one class": more})
+    return pl.DataFrame(rows)

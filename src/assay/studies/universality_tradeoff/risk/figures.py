@@ -19,28 +19,36 @@ FULL = "T = {}"
     "risk",
     caption="Linear tasks: risk (mean squared error, label variance 1) of norm-bounded least squares on the optimal "
     "encoder of T tasks, against the number of labels, for three private shares v₂ of the label. T = 1 is the target's "
-    "own encoder. With v₂ = 0.1 the order is reversed; at 40 labels all risks are 0. Where shared features alone "
-    "interpolate (m = s), the universal encoder is at its worst.",
-    shows=("C6a", "C6b", "C6c", "C6d", "C6e", "N6", "X4b"),
+    "own encoder, for which there is a closed form while labels are fewer than its r features, 1 − m/r (dashed). With "
+    "v₂ = 0.1 the order is reversed; at 40 labels all risks are 0. Where shared features alone interpolate (m = s), "
+    "the universal encoder is at its worst.",
+    shows=("C6a", "C6b", "C6c", "C6d", "C6e", "C6i", "N6", "X4b"),
 )
 def risk(m: Measurements[Params]) -> Any:
     frame = charts.summarise(m.rows("risk", arm="probe"), "private", "tasks", "labels")
     frame = frame.with_columns(name=pl.format(FULL, "tasks"), part=pl.format("v₂ = {}", "private"))
     order = [f"T = {t}" for t in m.params.risk_tasks]
+    form = m.rows("specific", arm="probe", tasks=1).unique(["private", "labels"], maintain_order=True)
+    form = form.filter(pl.col("labels") < m.params.risk_relevant).select("private", "labels", exact="value")
+    frame = frame.join(form, on=["private", "labels"], how="left").sort("private", "tasks", "labels")
     base = alt.Chart(frame, width=200, height=230).encode(
-        x=alt.X("labels:Q", title="labels m"), color=alt.Color("name:N", title=None, sort=order)
+        x=alt.X("labels:Q", title="labels m"),
+        color=alt.Color("name:N", title=None, sort=order, legend=alt.Legend(symbolOpacity=1)),
     )
     band = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title="risk"), y2="high:Q")
     line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title="risk"))
-    return alt.layer(band, line).facet(column=alt.Column("part:N", title=None))
+    own = alt.Chart(frame).transform_filter((alt.datum.tasks == 1) & alt.expr.isValid(alt.datum.exact))
+    closed = own.mark_line(strokeDash=[5, 4], color="black").encode(x="labels:Q", y=alt.Y("exact:Q", title="risk"))
+    return alt.layer(band, line, closed, data=frame).facet(column=alt.Column("part:N", title=None))
 
 
 @part.figure(
     "bounds",
     caption="Left: absolute error (solid) and the source's risk bound (dashed), for half of the label private: the "
     "bound holds and lies above the error of predicting 0 (dashed). Right: leading term of the universal bound over "
-    "the specific one against the number of tasks (lines), and the measured ratio of risks at m = s labels (points).",
-    shows=("C6f", "C6g", "C6h", "X4a", "N7"),
+    "the specific one against the number of tasks (lines), and the measured ratio of risks at m = s labels (points). "
+    "Where a point lies below 1 and its line above (v₂ = 0.1), the bounds rank the two encoders the wrong way round.",
+    shows=("C6f", "C6g", "C6h", "X4a", "X4c", "N7"),
 )
 def bounds(m: Measurements[Params]) -> Any:
     names = {"absolute_risk": "measured", "bound": "bound"}

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from assay.lab import Measurements
+from assay.lab import Measurements, charts
 
 from .arms import LARGEST, Params, part
 
@@ -32,8 +32,26 @@ def heat_map(frame: pl.DataFrame, order: list[str], title: str, *, value: str = 
 )
 def linear(m: Measurements[Params]) -> Any:
     order = [f"{t} tasks" for t in range(1, LARGEST + 1)]
-    charts = []
+    maps = []
     for metric, title in (("cka", "measured"), ("predicted", "closed form")):
         rows = m.rows(metric, arm="linear-cka", row=order, column=order)
-        charts.append(heat_map(rows.group_by("row", "column").agg(pl.col("value").mean()), order, title))
-    return alt.hconcat(*charts)
+        maps.append(heat_map(rows.group_by("row", "column").agg(pl.col("value").mean()), order, title))
+    return alt.hconcat(*maps)
+
+
+@part.table(
+    "single-tasks",
+    caption="Linear CKA on the target's data between optimal encoders of single linear tasks, each turned by a random "
+    "rotation of its own, beside the closed form: two encoders of other tasks see shared features only, and are alike "
+    "but for rounding. Last row: the difference between two ways to compute CKA, by products of features and by Gram "
+    "matrices of samples. From the least to the largest seed.",
+    shows=("C7c", "C7d"),
+)
+def single_tasks(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for claim, row, column in (("", "target", "another task"), ("C7c", "another task", "a third task")):
+        where = {"arm": "linear-cka", "row": row, "column": column}
+        predicted = f"{m.exact('predicted', **where).value:.4g}"
+        rows.append((claim, f"CKA of {row} and {column}", m.every("cka", **where), predicted))
+    forms = m.every("form_difference", arm="linear-cka")
+    return charts.by_claim([*rows, ("C7d", "|CKA by features − by Gram matrices|", forms, "0")])

@@ -95,3 +95,23 @@ def _row(
         "off diagonal": f"{m.final('off_diagonal', **where).array.max():.3f}",
         "spurious": f"{m.final('spurious_weight', **where).array.max():.4f}",
     }
+
+
+@part.table(
+    "program",
+    caption="The convex program behind the optimal weights, solved for even mixtures of T tasks with s shared of r "
+    "features each: the largest difference between a squared weight and the predicted one, 1 on shared and 1/T on "
+    "private features. Last row: the contrastive losses of two encoders of one mixture on the same sample, one with "
+    "all features apart and one of lower rank in which private features of different tasks share directions, differ by "
+    "rounding alone (from the least to the largest seed).",
+    shows=("C5a", "X2a"),
+)
+def program(m: Measurements[Params]) -> pl.DataFrame:
+    cases = m.rows("weight_error", arm="program")["case"].unique(maintain_order=True)
+    rows = [
+        ("C5a", f"{case}: largest |weight − predicted|", m.exact("weight_error", arm="program", case=case), "0")
+        for case in cases
+    ]
+    lower = m.exact("rank", arm="equal-optima").value
+    same = m.every("loss_difference", arm="equal-optima")
+    return charts.by_claim([*rows, ("X2a", f"|difference of losses| at a rank lower by {lower:g}", same, "0")])
