@@ -70,6 +70,7 @@ def target_falls(m: Measurements[Params]) -> Judgement:
     "With the fewest labels the average accuracy of linear heads over the tasks of all image sets is higher on an "
     "encoder of all sets than on one of the target's set alone.",
     source="Figure 7.3; " + SET,
+    headline=True,
 )
 def average_rises(m: Measurements[Params]) -> Judgement:
     first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
@@ -93,7 +94,6 @@ def shrinks(m: Measurements[Params]) -> Judgement:
     "With the most labels a linear head on the target is still less accurate on an encoder of all image sets than on "
     "one of the target's own.",
     source="beyond the source's linear model, where the loss vanishes with many labels; " + SET,
-    headline=True,
 )
 def remains(m: Measurements[Params]) -> Judgement:
     return drop(m, many(m)).named(f"own − all sets, {many(m)} labels").above(0)
@@ -216,7 +216,6 @@ def decay_decreases(m: Measurements[Params]) -> Judgement:
     "A contrastive update on target images raises a linear head's accuracy on the encoder of all image sets, at the "
     "fewest labels.",
     source="Table F.9; " + SET,
-    headline=True,
 )
 def update_gains(m: Measurements[Params]) -> Judgement:
     return gain(m, m.params.mixtures()[-1]).named("accuracy on all sets' encoder, after − before").above(0)

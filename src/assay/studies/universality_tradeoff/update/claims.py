@@ -60,9 +60,10 @@ def bound_falls(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C8d",
-    "A contrastive update with radius enough for full recovery brings a linear predictor's risk to that of the "
-    "specific encoder, within 0.02.",
+    "In the linear model a contrastive update on target data, given room enough, brings the risk of a linear predictor "
+    "on the encoder of many tasks back to that on the target's own encoder, within 0.02.",
     source="Appendix F.2.4: at γ = √(r − s)(1 − 1/√T) the update restores weight 1",
+    headline=True,
     when={**LONG, "an update with room for full recovery": lambda p: max(p.update_reaches) >= 1.2},
 )
 def recovers(m: Measurements[Params]) -> Judgement:
