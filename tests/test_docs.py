@@ -70,6 +70,8 @@ def test_commands_run(page, folder):
             words.append("--help")  # minutes of work: the words are checked, the work is not done
         if words[1] in ("bench", "serve"):
             words.append("--help")
+        if words[1] == "sweep":  # the same map, of networks that hardly train: else ten minutes on a slow processor
+            words = [re.sub(r"^steps=\d+$", "steps=20", word) for word in words]
         done = run([sys.executable, "-m", "assay.cli", *words[1:]], folder)
         assert done.returncode == 0, f"{line}\n{done.stderr[-2000:]}"
 
