@@ -14,11 +14,12 @@ from assay.studies.nuclear_norm.images.learners import (
     FrobeniusNorm,
     Kept,
     Methods,
+    Pretraining,
     make_network,
-    pretrain,
+    pretrained,
     stopped_at,
 )
-from assay.studies.nuclear_norm.images.problem import Domain
+from assay.studies.nuclear_norm.images.problem import Domain, cue_free, source_images
 
 
 def batches(n: int = 24):
@@ -71,17 +72,30 @@ def test_the_frobenius_control_is_the_frobenius_norm_over_rows():
     torch.testing.assert_close(FrobeniusNorm(1.0).value(features), features.norm() / 6)
 
 
-def test_pretraining_learns_and_every_training_starts_from_it(network):
+def test_pretraining_learns_and_every_training_starts_from_it():
     g = torch.Generator().manual_seed(1)
     labels = torch.randint(3, (90,), generator=g)
     images = torch.rand(90, 1, 6, 6, generator=g)
     images[:, 0, 0, :3] += 3.0 * torch.nn.functional.one_hot(labels, 3)
-    pretrain(network, Domain(images, labels, labels), steps=60, rate=1e-2, batch=30, seed=0)
+    network = Pretraining("perceptron", 8, 60, 1e-2, 30).train(Domain(images, labels, labels), 3, 0, "cpu")
     assert float((network(images).argmax(1) == labels).double().mean()) > 0.9
     made = Kept(network)
     first = made(3)
     assert made.last is first is not network
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), network.parameters(), strict=True))
+
+
+def test_a_pretrained_network_is_kept_and_no_training_changes_it():
+    recipe = Pretraining("perceptron", 4, 3, 1e-2, 8)
+    first = pretrained(recipe, "digits", None, 200, 0, "cpu")
+    before = [weight.clone() for weight in first.parameters()]
+    copy = Kept(first)(10)
+    with torch.no_grad():
+        copy.head.weight.add_(1.0)
+    assert pretrained(recipe, "digits", None, 200, 0, "cpu") is first
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), before, strict=True))
+    alone = recipe.train(cue_free(source_images("digits", None, 200), 0), 10, 0, "cpu")
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), alone.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("kind", ["perceptron", "cnn", "resnet"])

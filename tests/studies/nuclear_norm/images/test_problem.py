@@ -9,6 +9,7 @@ from assay.studies.nuclear_norm.images.problem import (
     FRAME,
     NAMES,
     FramedImages,
+    cue_free,
     frame_places,
     source_images,
 )
@@ -22,7 +23,7 @@ def grey(n: int, classes: int = 10, side: int = 8) -> ImageSet:
 @pytest.mark.parametrize("cue", ["patch", "texture"])
 def test_cues_agree_as_often_as_they_should_and_images_stay(cue):
     source = grey(5000)
-    domains, rest = FramedImages(cue).domains(source, 0)
+    domains, rest = FramedImages(cue).domains(source, 0), cue_free(source, 0)
     assert list(domains) == list(NAMES)
     codes = FramedImages("texture").framed(source.images[:10], torch.arange(10), 10, 1.0, torch.Generator())[0]
     places = frame_places(12, 12)
@@ -47,11 +48,11 @@ def test_cues_agree_as_often_as_they_should_and_images_stay(cue):
 
 def test_an_empty_frame_and_contrasts():
     source = grey(100)
-    domains, _ = FramedImages("none").domains(source, 3)
+    domains = FramedImages("none").domains(source, 3)
     means = [float(domain.images[:, :, 2:-2, 2:-2].mean()) for domain in domains.values()]
     assert means[0] > means[1] > means[2]
-    again, _ = FramedImages("none").domains(source, 3)
-    other, _ = FramedImages("none").domains(source, 4)
+    again = FramedImages("none").domains(source, 3)
+    other = FramedImages("none").domains(source, 4)
     assert torch.equal(domains["first"].labels, again["first"].labels)
     assert not torch.equal(domains["first"].images, other["first"].images)
 

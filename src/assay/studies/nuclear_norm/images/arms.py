@@ -15,7 +15,7 @@ from assay.evaluation.domain_training import train
 from assay.methods import NuclearNorm
 from assay.training import Seeds
 
-from .learners import Classifier, Kept, Methods, Network, make_network, pretrain
+from .learners import Classifier, Kept, Methods, Network, Pretraining, pretrained
 from .problem import Cue, Domain, FramedImages, source_images
 
 METHODS = (
@@ -61,11 +61,10 @@ class Params(lab.Params):
     def start(self, cue: str, seed: int, device: str) -> tuple[dict[str, Domain], Classifier, int]:
         """The domains of a seed, the pretrained network and the number of classes."""
         source = source_images(self.images, self.image_side, self.image_limit)
-        domains, rest = self.problem(cue).domains(source, seed)
-        network = make_network(self.network, rest.images.shape[1:], self.width, source.classes, seed).to(device)
         batch = 3 * self.domain_batch
-        pretrain(network, rest, steps=self.pretraining_steps, rate=self.pretraining_rate, batch=batch, seed=seed)
-        return domains, network, source.classes
+        recipe = Pretraining(self.network, self.width, self.pretraining_steps, self.pretraining_rate, batch)
+        network = pretrained(recipe, self.images, self.image_side, self.image_limit, seed, device)
+        return self.problem(cue).domains(source, seed), network, source.classes
 
 
 part = lab.Part(

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -18,7 +19,7 @@ from assay.networks.resnet import ResNet
 from assay.networks.small_cnn import SmallCnn
 from assay.training.seeds import stream
 
-from .problem import Domain
+from .problem import Domain, cue_free, source_images
 
 Network = Literal["perceptron", "cnn", "resnet"]
 Batch = tuple[Tensor, Tensor]
@@ -59,17 +60,34 @@ def make_network(kind: Network, shape: Sequence[int], width: int, classes: int, 
         return Classifier(body, size, classes)
 
 
-def pretrain(network: Classifier, domain: Domain, *, steps: int, rate: float, batch: int, seed: int) -> None:
-    """Adam on the images without cues."""
-    device = network.head.weight.device
-    optimiser = torch.optim.Adam(network.parameters(), rate)
-    generator = stream(seed, "order of pretraining")
-    for _ in range(steps):
-        chosen = torch.randint(len(domain.labels), (batch,), generator=generator)
-        loss = cross_entropy(network(domain.images[chosen].to(device)), domain.labels[chosen].to(device))
-        optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        optimiser.step()
+@dataclass(frozen=True)
+class Pretraining:
+    """A network and Adam on images without cues: what every method starts from."""
+
+    network: Network
+    width: int
+    steps: int
+    rate: float
+    batch: int
+
+    def train(self, domain: Domain, classes: int, seed: int, device: str) -> Classifier:
+        network = make_network(self.network, domain.images.shape[1:], self.width, classes, seed).to(device)
+        optimiser = torch.optim.Adam(network.parameters(), self.rate)
+        generator = stream(seed, "order of pretraining")
+        for _ in range(self.steps):
+            chosen = torch.randint(len(domain.labels), (self.batch,), generator=generator)
+            loss = cross_entropy(network(domain.images[chosen].to(device)), domain.labels[chosen].to(device))
+            optimiser.zero_grad()
+            torch.autograd.backward(loss)
+            optimiser.step()
+        return network
+
+
+@lru_cache(maxsize=16)
+def pretrained(recipe: Pretraining, images: str, side: int | None, limit: int, seed: int, device: str) -> Classifier:
+    """The pretrained network of a seed, kept in memory: every method on every cue starts from copies of it."""
+    source = source_images(images, side, limit)
+    return recipe.train(cue_free(source, seed), source.classes, seed, device)
 
 
 class Kept:

@@ -53,20 +53,16 @@ class FramedImages:
         if self.pixels < 1:
             raise ValueError(f"a texture needs at least 1 pixel, not {self.pixels}")
 
-    def domains(self, source: ImageSet, seed: int) -> tuple[dict[str, Domain], Domain]:
-        """The four domains by name, and the cue-free images for pretraining."""
-        order = torch.randperm(len(source), generator=stream(seed, "shares of images"))
-        shares = order.chunk(len(NAMES) + 1)
-        found = {}
+    def domains(self, source: ImageSet, seed: int) -> dict[str, Domain]:
+        """The four domains by name."""
+        shares, found = _shares(source, seed), {}
         for place, name in enumerate(NAMES):
             chosen = shares[place]
             images, labels = CONTRAST[place] * source.images[chosen], source.labels[chosen]
             generator = stream(seed, f"cue {self.cue} of {name}")
             framed, cues = self.framed(images, labels, source.classes, AGREEMENT[self.cue][place], generator)
             found[name] = Domain(framed, labels, cues)
-        rest = shares[-1]
-        labels = source.labels[rest]
-        return found, Domain(pad(source.images[rest], [FRAME] * 4), labels, labels)
+        return found
 
     def framed(
         self, images: Tensor, labels: Tensor, classes: int, agreement: float, generator: torch.Generator
@@ -93,6 +89,18 @@ class FramedImages:
         signs = torch.where(codes[labels] == agree, self.weak, -self.weak)
         flat[:, :, places[: self.pixels]] = signs.unsqueeze(1)
         return framed, labels
+
+
+def cue_free(source: ImageSet, seed: int) -> Domain:
+    """The images of a seed that are in no domain: empty frames, for pretraining."""
+    rest = _shares(source, seed)[-1]
+    labels = source.labels[rest]
+    return Domain(pad(source.images[rest], [FRAME] * 4), labels, labels)
+
+
+def _shares(source: ImageSet, seed: int) -> tuple[Tensor, ...]:
+    """Which images go into each domain, and last those that go into none."""
+    return torch.randperm(len(source), generator=stream(seed, "shares of images")).chunk(len(NAMES) + 1)
 
 
 def frame_places(height: int, width: int) -> Tensor:

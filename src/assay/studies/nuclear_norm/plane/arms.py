@@ -54,7 +54,7 @@ def _record_accuracies(
         z = problem.sample(seeds, f"test {domain}", samples, outside=outside)
         found = ((z @ v.unsqueeze(2)).squeeze(2) >= 0).double().mean(1)
         slopes = (v[:, 1] / v[:, 0]).tolist()
-        closed = torch.tensor([theory.accuracy(problem, slope, outside=outside) for slope in slopes])
+        closed = found.new_tensor([theory.accuracy(problem, slope, outside=outside) for slope in slopes])
         record(at={**at, "domain": domain}, trials=samples, accuracy=found)
         record(at={**at, "domain": domain}, closed_form=closed, formula_error=(found - closed).abs())
     record(at=at, slope=v[:, 1] / v[:, 0])
@@ -69,7 +69,7 @@ def plane_optima(params: Params, seeds: Seeds, record: lab.Recorder, *, gamma: f
     strong = theory.strong_slopes(problem)
     slopes |= {"strong weight decay": strong[0], "strong nuclear norm": strong[1]}
     for method, slope in slopes.items():
-        v = torch.tensor([[1.0, slope]], dtype=torch.float64).expand(len(seeds), 2)
+        v = torch.tensor([[1.0, slope]], dtype=torch.float64, device=seeds.device).expand(len(seeds), 2)
         exact = theory.accuracy(problem, slope, outside=True)
         record(at={"method": method}, outside_exact=exact)
         _record_accuracies(record, problem, v, seeds, params.plane_test, {"method": method})
