@@ -240,6 +240,22 @@ def test_a_library_on_the_path_counts(coin_copy, outside_folder, library):
     assert arm_codes(study)["tossed"].version != before.version
 
 
+def test_a_package_that_an_installer_put_on_the_path_counts_by_version(coin_copy, outside_folder, library):
+    """As ``pip install --target`` leaves it: the record lies beside the package."""
+    library.write_text("def of(bias):\n    return bias\n")
+    record = library.parent.parent / "coinlib-1.2.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: coinlib\nVersion: 1.2\n")
+    (record / "RECORD").write_text("coinlib/__init__.py,,\ncoinlib/biases.py,,\n")
+    (record / "top_level.txt").write_text("coinlib\n")
+    study = discovery.find("coin", str(coin_copy(study=with_library(outside_folder))))
+    code = arm_codes(study)["tossed"]
+    assert code.packages["coinlib"] == "1.2"
+    assert not any(name.startswith("coinlib") for name in code.files)
+    (record / "RECORD").write_text("another/__init__.py,,\n")
+    assert "coinlib/biases.py" in arm_codes(study)["tossed"].files
+
+
 def test_a_long_lived_process_sees_edits(coin_copy, outside_folder, library):
     """Of the study, of a room beside it and of a library: what runs is what the version says."""
     code = with_library(outside_folder)

@@ -8,7 +8,9 @@ import shutil
 
 import pytest
 
-from assay.lab import UserError, chunks, results
+from assay import lab
+from assay.lab import UserError, chunks, discovery, results
+from assay.lab.code_version import ArmCode
 from assay.lab.requirements import fingerprints
 from assay.lab.store import Payload
 
@@ -53,6 +55,48 @@ def test_stored_units_need_no_gpu(bench, monkeypatch, tmp_path):
     shutil.rmtree(store.units / there.manifest.units[0].key)
     with pytest.raises(UserError, match="has no GPU"):
         bench.run("choosy", preset="laptop", device="cuda")
+
+
+def test_pieces_of_several_machines_are_joined_without_computing(bench, monkeypatch):
+    """One arm on another device, all with other packages: stored units are taken for what they are."""
+    here = bench.run("choosy", preset="laptop")
+    store, study = bench.store("choosy"), bench.study("choosy")
+    arms = list(dict.fromkeys(unit.arm for unit in here.manifest.units))
+    now = discovery.codes_of(study, arms)
+
+    def elsewhere(device, arm):
+        """The units as a machine with another torch has left them."""
+        monkeypatch.setattr(
+            "assay.lab.planning.codes_of",
+            lambda _, names: {n: ArmCode(now[n].files, {"torch": f"9.{device}"}) for n in names},
+        )
+        far = bench.plan("choosy", preset="laptop", device=device, arms=arm).units
+        monkeypatch.undo()
+        near = [unit for unit in here.manifest.units if unit.arm == arm]
+        for mine, theirs in zip(near, far, strict=True):
+            unit = store.read(mine.key, arrays=True)
+            code = {"files": dict(now[arm].files), "packages": {"torch": f"9.{device}"}}
+            store.write(
+                theirs.key, Payload.pack(unit.frame, unit.arrays, {**unit.meta, "device": device, "code": code})
+            )
+            shutil.rmtree(store.units / mine.key)
+
+    before = bench.frame("choosy", here.manifest)
+    monkeypatch.setitem(chunks._BUDGET, "cuda", chunks._BUDGET["cpu"])
+    for place, arm in enumerate(arms):
+        elsewhere("cuda" if place == 0 else "cpu", arm)
+    monkeypatch.setitem(chunks._BUDGET, "cuda", chunks._BUDGET["cpu"])
+    assert bench.plan("choosy", preset="laptop").to_reuse == []
+    joined = lab.run("choosy", preset="laptop", stored=True, runs=bench.runs, studies=bench.outside)
+    assert (joined.manifest.computed, joined.manifest.reused) == (0, len(here.manifest.units))
+    assert joined.manifest.device == "cpu, cuda"
+    assert joined.measurements.equals(before)
+    results.check_quotable(store, study, joined.manifest)
+
+    gone = joined.manifest.units[0]
+    shutil.rmtree(store.units / gone.key)
+    with pytest.raises(UserError, match=rf"not stored whole: {gone.arm} \(1 of \d+ units\)"):
+        lab.run("choosy", preset="laptop", stored=True, runs=bench.runs, studies=bench.outside)
 
 
 def test_a_summary_names_every_machine(bench, tmp_path):

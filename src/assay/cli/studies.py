@@ -84,6 +84,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be computed, and why; do nothing.")
     ] = False,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Join what is stored, from whatever machines; compute nothing.")
+    ] = False,
     name: Annotated[str, typer.Option("--name", help="A name to find the run by.")] = "",
     jobs: Jobs = None,
     backend: Backend = "loky",
@@ -104,6 +107,7 @@ def run(
         arms=arms,
         point=parse_assignments(points or [], "--point"),
         device=device,
+        stored=stored,
         runs=runs,
         studies=studies,
     )

@@ -74,6 +74,7 @@ def run(
     backend: str = "loky",
     address: str | None = None,
     name: str = "",
+    stored: bool = False,
     runs: str | Path | None = None,
     studies: str | Path | None = None,
     on_event: Listener = nobody,
@@ -81,28 +82,33 @@ def run(
     """Run a study: what is stored is reused, the rest is computed and stored.
 
     ``set`` changes parameters, ``arms`` and ``point`` choose a part, ``seeds`` and ``first_seed`` the seeds; ``name``
-    is a name to find the run by. ``on_event`` hears how it goes, at times from another thread. A unit that fails stops
-    no other: ``run.manifest.failures`` tells of it.
+    is a name to find the run by. With ``stored`` nothing is computed: what machines with other devices and packages
+    have left in the folder is joined into one run. ``on_event`` hears how it goes, at times from another thread. A unit
+    that fails stops no other: ``run.manifest.failures`` tells of it.
 
     >>> run = lab.run("feature-emergence", preset="smoke")
     >>> run.measurements, run.claims, run.figure("accuracy")
     """
     from . import runner
     from .dispatch import Options
+    from .joining import check_all_stored
     from .planning import refuse_idle_overrides
 
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs {jobs} is not allowed: at least one unit must run at a time")
     if address is not None and backend == "loky":
         raise UserError("--address names a cluster, so say of which kind: --backend ray or --backend dask")
-    request = request_of(preset, seeds, first_seed, set, arms, point, device)
+    request = request_of(preset, seeds, first_seed, set, arms, point, device, stored=stored)
     outside = outside_of(study, studies)
     found = study_now(study, outside)
     store = Store(runs_folder(runs), found.name)
     options = Options(jobs, backend, address, outside, name)
     check_free(name, store.runs)
     refuse_idle_overrides(found, request)
-    result = runner.run(planned(found, request, store), store, options, on_event)
+    made = planned(found, request, store)
+    if stored:
+        check_all_stored(made)
+    result = runner.run(made, store, options, on_event)
     return Run(store, result.manifest, outside)
 
 
@@ -119,6 +125,7 @@ def plan(
     arms: str | Iterable[str] | None = None,
     point: Mapping[str, Any] | None = None,
     device: str = "cpu",
+    stored: bool = False,
     runs: str | Path | None = None,
     studies: str | Path | None = None,
 ) -> Forecast:
@@ -129,7 +136,7 @@ def plan(
     from .planning import refuse_idle_overrides
     from .reasons import expected_seconds, reasons
 
-    request = request_of(preset, seeds, first_seed, set, arms, point, device)
+    request = request_of(preset, seeds, first_seed, set, arms, point, device, stored=stored)
     found = study_now(study, outside_of(study, studies))
     store = Store(runs_folder(runs), found.name)
     refuse_idle_overrides(found, request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 import sysconfig
@@ -94,11 +95,23 @@ def _locate(root: str) -> tuple[tuple[Path, ...], bool]:
     if not places and spec.origin and spec.origin.endswith(".py"):
         places = (Path(spec.origin),)
     installed = any({"site-packages", "dist-packages"} & set(place.parts) for place in places)
+    installed = installed or any(_is_recorded(place) for place in places)
     if not places or (not installed and any(map(_is_standard, places))):
         # Compiled modules that lie beside installed packages count by version; Python's own do not count.
         origin = spec.origin or ""
         return (), "site-packages" in origin or "dist-packages" in origin
     return places, installed
+
+
+def _is_recorded(place: Path) -> bool:
+    """Whether an installer put a package into the folder it lies in, as ``pip install --target`` does: its record lies
+    beside it. That of an editable install lies elsewhere."""
+    entry = place.name if place.suffix == ".py" else f"{place.name}/"
+    for record in place.parent.glob("*.dist-info/RECORD"):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if any(line.startswith(entry) for line in record.read_text(encoding="utf-8").splitlines()):
+                return True
+    return False
 
 
 def _is_standard(path: Path) -> bool:

@@ -12,6 +12,7 @@ from .chunks import chunk_size, chunks
 from .code_version import ArmCode
 from .discovery import codes_of
 from .errors import UserError, unknown
+from .joining import Origin, origins
 from .params import Params, ParamsView
 from .registry import Arm
 from .requirements import fingerprints, missing_files, missing_requirement
@@ -63,6 +64,9 @@ def make_plan(study: Study, request: Request, store: Store | None = None) -> Pla
         study.resolve(request.preset, request.overrides, setting)
     names, asked = _chosen_arms(study, request)
     codes = codes_of(study, names)
+    made_by = {name: Origin(request.device, code) for name, code in codes.items()}
+    if request.stored and store is not None:
+        made_by |= origins(codes, store)
     shelf = _Shelf(store, study)
     units: list[Unit] = []
     skipped: dict[str, str] = {}
@@ -74,7 +78,7 @@ def make_plan(study: Study, request: Request, store: Store | None = None) -> Pla
         mine: list[Unit] = []
         for point in points[name]:
             resolved = study.resolve(request.preset, request.overrides, point.get("setting"))
-            mine += _units(study, arm, point, resolved, _seeds(study, request, name, point), request, codes, shelf)
+            mine += _units(study, arm, point, resolved, _seeds(study, request, name, point), made_by[name], shelf)
         reason = missing_requirement(arm.requirements(params), request.device)
         reason = reason or missing_files(arm.files(params, study.folder))
         if reason and not all(shelf.whole(unit) for unit in mine):
@@ -188,18 +192,17 @@ def _units(
     point: dict[str, Any],
     params: Params,
     seeds: Iterable[int],
-    request: Request,
-    codes: Mapping[str, ArmCode],
+    origin: Origin,
     shelf: _Shelf,
 ) -> list[Unit]:
     view = ParamsView(params, arm.read)
-    size = arm.chunk or chunk_size(arm.working_set(view) if arm.working_set else None, request.device)
-    code = codes[arm.name].version
+    size = arm.chunk or chunk_size(arm.working_set(view) if arm.working_set else None, origin.device)
+    code = origin.code.version
     address = {
         "arm": arm.name,
         "point": point,
         "params": view.used(),
-        "device": request.device,
+        "device": origin.device,
         "dtype": arm.dtype,
         "code": code,
     }
@@ -209,7 +212,7 @@ def _units(
     inputs = inputs_digest(inputs_of(study, arm, params))
     made: list[Unit] = []
     for chunk in chunks(list(seeds), size):
-        unit = Unit(study.name, arm.name, point, chunk, dump, request.device, arm.dtype, hashed, inputs, code, chunk)
+        unit = Unit(study.name, arm.name, point, chunk, dump, origin.device, arm.dtype, hashed, inputs, code, chunk)
         made += shelf.cover(unit, arm, params)
     return made
 

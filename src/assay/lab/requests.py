@@ -52,6 +52,8 @@ def request_of(
     arms: str | Iterable[str] | None,
     point: Mapping[str, Any] | None,
     device: str,
+    *,
+    stored: bool = False,
 ) -> Request:
     from .backends import name_device
     from .units import Request
@@ -66,4 +68,4 @@ def request_of(
             raise UserError(f"{name} takes a whole number, not {number!r}")
     where = {name: str(value) for name, value in (point or {}).items()}
     changed = {name: value.item() if hasattr(value, "item") else value for name, value in (set or {}).items()}
-    return Request(preset, changed, seeds, chosen, name_device(device), where, first_seed)
+    return Request(preset, changed, seeds, chosen, name_device(device), where, first_seed, stored)

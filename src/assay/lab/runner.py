@@ -246,7 +246,7 @@ def manifest_of(plan: Plan, options: Options) -> Manifest:
         asked_arms=request.arms,
         arms=sorted({unit.arm for unit in plan.units}),
         skipped=plan.skipped,
-        device=request.device,
+        device=", ".join(sorted({unit.device for unit in plan.units} or {request.device})),
         params=study.resolve(request.preset, request.overrides).model_dump(mode="json"),
         settings={
             setting: study.resolve(request.preset, request.overrides, setting).model_dump(mode="json")

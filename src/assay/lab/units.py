@@ -20,6 +20,7 @@ class Request:
     device: str = "cpu"
     point: Mapping[str, str] = field(default_factory=dict)
     first_seed: int = 0
+    stored: bool = False  # what is stored, on whatever device and with whatever packages it was computed
 
 
 @dataclass(frozen=True)

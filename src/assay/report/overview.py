@@ -132,7 +132,9 @@ def command(study: Study, manifest: Manifest) -> str:
         words += ["--point", f"{name}={chosen}"]
     if manifest.first_seed:
         words += ["--first-seed", str(manifest.first_seed)]
-    if manifest.device != "cpu":
+    if "," in manifest.device:
+        words.append("--stored")  # joined from runs on several devices
+    elif manifest.device != "cpu":
         words += ["--device", manifest.device]
     return shlex.join(words)
 
