@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 
 from .references import Alias
@@ -20,10 +21,16 @@ class Library:
         self._own = own  # packages whose source counts wherever it lies
         self._paths: dict[str, Path | None] = {}
         self._parsed: dict[str, Parsed] = {}
+        self._opaque: dict[str, Path | None] = {}
         self._roots: dict[str, tuple[tuple[Path, ...], bool]] = {}
 
     def opaque(self, root: str) -> Path | None:
         """The file of a package of one's own that cannot be read as source: compiled, or in an archive."""
+        if root not in self._opaque:
+            self._opaque[root] = self._find_opaque(root)
+        return self._opaque[root]
+
+    def _find_opaque(self, root: str) -> Path | None:
         try:
             spec = importlib.util.find_spec(root)
         except (ValueError, ImportError):
@@ -116,6 +123,10 @@ def _is_recorded(place: Path) -> bool:
 
 def _is_standard(path: Path) -> bool:
     """Whether a file is Python's own."""
-    folders = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "platstdlib")]
     installed = {"site-packages", "dist-packages"} & set(path.parts)
-    return not installed and any(path.is_relative_to(folder) for folder in folders)
+    return not installed and any(path.is_relative_to(folder) for folder in _standard_folders())
+
+
+@cache
+def _standard_folders() -> tuple[Path, ...]:
+    return tuple(Path(sysconfig.get_paths()[name]) for name in ("stdlib", "platstdlib"))

@@ -214,7 +214,7 @@ class Reached:
             return
         parsed = self.library.parsed(module)
         for statement in parsed.binding.get(reference[0], ()):
-            if statement.model is not None and len(reference) == 1:
+            if statement.is_class and len(reference) == 1:
                 yield module, statement
             for alias in statement.aliases.get(reference[0], ()):
                 target = self.library.absolute(module, alias)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+# Where statements stand in others, in the order in which Python's own walk meets them.
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 
 Reference = tuple[str, ...]  # ("learners", "toss") for learners.toss
 
@@ -51,10 +55,16 @@ def by_text(node: ast.AST) -> tuple[tuple[Alias, ...], bool]:
 
 
 def import_nodes(body: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
-    for node in body:
-        for inner in ast.walk(node):
-            if isinstance(inner, (ast.Import, ast.ImportFrom)):
-                yield inner
+    """The imports in a piece of code, at whatever depth. They are statements: no expression is looked into."""
+    for start in body:
+        waiting = deque([start])
+        while waiting:
+            node = waiting.popleft()
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                yield node
+            elif not isinstance(node, ast.expr):
+                for field in _BLOCKS:
+                    waiting.extend(getattr(node, field, ()))
 
 
 def imported(node: ast.AST) -> dict[str, tuple[Alias, ...]]:

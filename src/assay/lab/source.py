@@ -7,8 +7,8 @@ import copy
 import hashlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import TypeGuard
 
 from .references import (
@@ -56,8 +56,9 @@ class Statement:
 
     ``aliases`` are its imports, at whatever depth; ``effect`` says that it acts when its module is imported; ``made``
     is the name of the arm that it registers by a call, empty where that name is not written out. Of a class, ``bases``
-    tells what it derives from, ``hooks`` whether it acts when others derive from it, and ``model`` is the class as it
-    counts where it holds a study's parameters: without the values, which are in every unit's address.
+    tells what it derives from, ``hooks`` whether it acts when others derive from it, and ``model`` is a class that
+    derives from another as it counts where it holds a study's parameters: without the values, which are in every unit's
+    address.
     """
 
     place: int
@@ -72,27 +73,53 @@ class Statement:
     bases: tuple[Reference, ...] = ()
     hooks: bool = False
     model: Statement | None = None
+    is_class: bool = False
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """A module's text, taken apart."""
+    """A module's text, taken apart: its imports at once, its statements when somebody asks for them. Most modules are
+    only looked through for what they import."""
 
-    statements: tuple[Statement, ...]
+    text: bytes
     lazy: dict[str, tuple[Alias, ...]]  # names that a package offers to type checkers and hands out by __getattr__
     stars: tuple[Alias, ...]
     imports: tuple[Alias, ...]
-    binding: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        found = _body(self.text)
+        if found is None:  # one statement that says everything
+            return (Statement(0, frozenset(), _hash(self.text.decode(errors="replace")), frozenset(), {}, True),)
+        body, _ = found
+        functions = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        return tuple(made for place, node in enumerate(body) for made in _statements(place, node, functions))
+
+    @cached_property
+    def binding(self) -> dict[str, tuple[Statement, ...]]:
+        binding: dict[str, list[Statement]] = {}
+        for statement in self.statements:
+            for name in statement.binds:
+                binding.setdefault(name, []).append(statement)
+        return {name: tuple(those) for name, those in binding.items()}
 
 
 @lru_cache(maxsize=2048)  # by content, so an edit is never missed
 def parse(text: bytes) -> Parsed:
-    """Take a module's text apart; a file that cannot be parsed is one statement that says everything."""
+    """Take a module's text apart; a file that cannot be parsed imports nothing."""
+    body, lazy = _body(text) or ([], {})
+    imports = [alias for node in import_nodes(body) for alias in targets(node)]
+    stars = tuple(Alias(alias.module, None, alias.level) for alias in imports if alias.name == "*")
+    return Parsed(text, lazy, stars, tuple(imports))
+
+
+def _body(text: bytes) -> tuple[list[ast.stmt], dict[str, tuple[Alias, ...]]] | None:
+    """A module's statements without those for type checkers and for the module as a program, and what the former
+    import; None where the text cannot be parsed."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        whole = Statement(0, frozenset(), _hash(text.decode(errors="replace")), frozenset(), {}, True)
-        return Parsed((whole,), {}, (), ())
+        return None
     body: list[ast.stmt] = []
     lazy: dict[str, tuple[Alias, ...]] = {}
     for node in tree.body:
@@ -102,16 +129,7 @@ def parse(text: bytes) -> Parsed:
             body += node.orelse
         else:
             body.append(node)
-    functions = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    imports = [alias for node in import_nodes(body) for alias in targets(node)]
-    statements = [made for place, node in enumerate(body) for made in _statements(place, node, functions)]
-    binding: dict[str, list[Statement]] = {}
-    for statement in statements:
-        for name in statement.binds:
-            binding.setdefault(name, []).append(statement)
-    stars = tuple(Alias(alias.module, None, alias.level) for alias in imports if alias.name == "*")
-    found = {name: tuple(those) for name, those in binding.items()}
-    return Parsed(tuple(statements), lazy, stars, tuple(imports), found)
+    return body, lazy
 
 
 def _statements(place: int, node: ast.stmt, functions: set[str]) -> Iterator[Statement]:
@@ -153,13 +171,19 @@ def _class(place: int, node: ast.ClassDef) -> Statement:
         isinstance(part, ast.FunctionDef) and part.name == "__init_subclass__" for part in node.body
     )
     bases = tuple(reference for base in node.bases for reference in refers(base))
-    annotations = [part.annotation for part in node.body if _is_field(part)]
-    named = frozenset(reference for annotation in annotations for reference in refers(annotation))
-    stripped = copy.deepcopy(node)
-    stripped.body = [part for part in stripped.body if not _is_field(part)]
-    model = _statement(place, stripped, binds, effect=False)
-    model = replace(model, refers=model.refers | named)
-    return replace(_statement(place, node, binds, effect=effect), bases=bases, hooks=hooks, model=model)
+    model = _model(place, node) if node.bases else None  # what derives from nothing holds no parameters
+    made = _statement(place, node, binds, effect=effect)
+    return replace(made, bases=bases, hooks=hooks, model=model, is_class=True)
+
+
+def _model(place: int, node: ast.ClassDef) -> Statement:
+    """A class as it counts where it holds a study's parameters: without their values, but with what types they name."""
+    fields = [part for part in node.body if _is_field(part)]
+    named = frozenset(reference for part in fields for reference in refers(part.annotation))
+    stripped = copy.copy(node)  # what is taken away from its functions is taken away from the class as well
+    stripped.body = [part for part in node.body if not _is_field(part)]
+    model = _statement(place, stripped, frozenset((node.name,)), effect=False)
+    return replace(model, refers=model.refers | named)
 
 
 def _statement(
