@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import polars as pl
 import pytest
 import torch
@@ -95,6 +97,16 @@ def test_one_seed_that_does_not_fit_fails_alone(bench):
     result = bench.run("unstable", arms="hungry", overrides={"fits": "0"})
     assert sorted(failure.unit.takes for failure in result.failures) == [(seed,) for seed in range(6)]
     assert (result.computed, result.manifest.status) == (1, "failed")
+
+
+def test_one_seed_that_does_not_fit_beside_others_is_tried_again_alone(bench):
+    alone = {"arms": "crowded", "seeds": 2, "overrides": {"marker": str(os.getpid())}}
+    result = bench.run("unstable", jobs=2, **alone)
+    assert (result.failures, result.computed, result.manifest.status) == ([], 6, "complete")
+    said = [sentence for sentence in bench.progress.said if "tried again alone" in sentence]
+    assert len(said) == 2
+    never = bench.run("unstable", jobs=2, arms="crowded", seeds=2, overrides={"marker": "0"})
+    assert (len(never.failures), never.manifest.status) == (2, "failed")
 
 
 def test_memory_that_ran_out_is_known_by_its_errors():

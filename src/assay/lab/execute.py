@@ -64,13 +64,17 @@ class Place:
 def execute_in_worker(unit: Unit, place: Place) -> Outcome:
     """Run a unit in a process that was started for such work."""
     prepare_worker()
-    if place.notes is None:
-        return execute(unit, place)
-    notes = ProgressNotes(place.notes / unit.key)
     try:
-        return execute(unit, replace(place, watch=notes.watch, advance=notes.advance))
+        if place.notes is None:
+            return execute(unit, place)
+        notes = ProgressNotes(place.notes / unit.key)
+        try:
+            return execute(unit, replace(place, watch=notes.watch, advance=notes.advance))
+        finally:
+            notes.remove()
     finally:
-        notes.remove()
+        if unit.device == "cuda":  # what this process keeps for later is what those beside it lack now
+            _empty_cache()
 
 
 def execute(unit: Unit, place: Place) -> Outcome:
@@ -115,9 +119,13 @@ def out_of_memory(error: BaseException) -> bool:
 
 def _give_memory_back(error: BaseException) -> None:
     """Let go of what the frames of a failed unit hold, so that the next one finds the device as it was."""
+    traceback.clear_frames(error.__traceback__)
+    _empty_cache()
+
+
+def _empty_cache() -> None:
     import torch
 
-    traceback.clear_frames(error.__traceback__)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 

@@ -7,12 +7,12 @@ import datetime
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .backends import check_device, has_device
+from .backends import check_device, has_device, stop_workers
 from .clusters import check_backend
-from .dispatch import Options, outcomes
+from .dispatch import Options, jobs_for, outcomes
 from .divergence import Divergence, divergence
 from .events import Finished, Listener, Measured, Said, Started, UnitDone
 from .execute import Outcome, environment
@@ -112,6 +112,7 @@ class _Work:
         self._taken: dict[str, list[Unit]] = {}  # the units that stand for one of the plan, where those are others
         self._diverged: dict[str, Divergence] = {}
         self._smaller: list[Unit] = []
+        self._crowded: list[Unit] = []
         self._locks: dict[str, Lock] = {}
 
     def carry_out(self) -> None:
@@ -121,6 +122,11 @@ class _Work:
         while smaller := self._smaller:
             self._smaller = []
             self._pass(smaller, wait=True)
+        if crowded := self._crowded:
+            # One seed had no room beside other units: it is tried again with the device to itself.
+            self._crowded, self.options = [], replace(self.options, jobs=1)
+            stop_workers()
+            self._pass(crowded, wait=True)
 
     def units(self) -> list[Unit]:
         """The units that answer the plan, in its order."""
@@ -193,6 +199,10 @@ class _Work:
             self._smaller += halves
             self.tell(Said(f"{unit.label} ran out of memory; its seeds are computed in two halves"))
             return
+        if outcome.too_large and self._beside_others():
+            self._crowded.append(unit)
+            self.tell(Said(f"{unit.label} ran out of memory beside other units; it is tried again alone"))
+            return
         if outcome.payload is None:
             self.result.failures.append(outcome)
             self.tell(Said(f"{unit.label} failed: {outcome.error}"))
@@ -207,6 +217,10 @@ class _Work:
             if outcome.latest:
                 self.tell(Measured(unit.label, *outcome.latest))
         self.tell(UnitDone(unit, reused=False, seconds=outcome.seconds, error=outcome.error))
+
+    def _beside_others(self) -> bool:
+        """Whether units run side by side on this machine; of a cluster nobody here can say."""
+        return self.options.backend == "loky" and jobs_for(self.plan, len(self.plan.units), self.options) > 1
 
     def _note(self, unit: Unit, noted: Iterable[Mapping[str, Any]]) -> None:
         if found := divergence(unit.point_label, unit.takes, noted):
