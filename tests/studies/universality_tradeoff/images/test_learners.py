@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from assay.studies.universality_tradeoff.images.learners import Pretraining, accuracies, features, make_encoder
+from assay.studies.universality_tradeoff.images.learners import (
+    Pretraining,
+    accuracies,
+    features,
+    make_encoder,
+    pretrained,
+)
 from assay.studies.universality_tradeoff.images.problem import load_source
 from assay.training.seeds import stream
 
@@ -33,6 +39,16 @@ def test_pretraining_repeats_and_changes_the_encoder(loss):
     torch.testing.assert_close(features(one, TEST.images), features(two, TEST.images))
     start = recipe.start(8, 3, "cpu").eval()
     assert not torch.allclose(features(one, TEST.images), features(start, TEST.images))
+
+
+def test_a_pretrained_encoder_is_kept_and_is_the_one_made_from_scratch():
+    recipe = Pretraining(width=4, outputs=3, steps=3, batch=8)
+    kept = pretrained(recipe, "digits+stripes", 8, 60, 1, "cpu")
+    assert pretrained(recipe, "digits+stripes", 8, 60, 1, "cpu") is kept
+    sets = {name: load_source(name, "train", side=8, limit=60).images for name in ("digits", "stripes")}
+    for mine, theirs in zip(kept.parameters(), recipe.train(sets, 1, "cpu").parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+    assert pretrained(recipe, "digits+stripes", 8, 60, 2, "cpu") is not kept
 
 
 def test_longer_pretraining_lowers_the_contrastive_loss():

@@ -66,11 +66,6 @@ CHOSEN = ("plain_rate", "plain_decay", "regularised_rate", "strength")
 OPTIONS: dict[str, Any] = {"needs": Params.image_needs, "tolerance": 0.05, "chunk": 1}
 
 
-def _pretrained(params: Params, encoder: str, seed: int, device: str) -> torch.nn.Module:
-    sets = {name: params.source(name, "train").images for name in encoder.split("+")}
-    return params.recipe().train(sets, seed, device)
-
-
 def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dict[str, tuple[float, float]]:
     """Accuracy and separation of classes by the three ways, the means over draws of labelled images."""
     target = params.image_sources[0]
@@ -98,7 +93,7 @@ def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dic
 )
 def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
     """Three ways on the same labelled images, for every number of labels."""
-    starts = [_pretrained(params, encoder, seed, seeds.device) for seed in seeds]
+    starts = [params.pretrained(encoder, seed, seeds.device) for seed in seeds]
     answers = params.tuned_draws * len(params.source(params.image_sources[0], "test"))
     for labels in params.tuned_labels:
         found = [_ways(params, start, seed, labels) for start, seed in zip(starts, seeds, strict=True)]
@@ -123,7 +118,7 @@ def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: st
     second, values = ("decay", DECAYS) if way == "fine-tuning" else ("strength", STRENGTHS)
     tried = [{"rate": rate, second: value} for rate in RATES for value in values]
     own = [TUNING_SEED + seed for seed in seeds]
-    starts = [_pretrained(params, encoder, seed, seeds.device) for seed in own]
+    starts = [params.pretrained(encoder, seed, seeds.device) for seed in own]
     for labels, changes in product(params.tuned_labels[:2], tried):
         found, answers = [], []
         for seed, start in zip(own, starts, strict=True):

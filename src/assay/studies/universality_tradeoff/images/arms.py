@@ -17,7 +17,7 @@ from assay.methods.contrastive_update import ContrastiveUpdate
 from assay.training import Seeds
 
 from ..params import check_rising
-from .learners import Network, Pretraining, accuracies, features, target_view
+from .learners import Network, Pretraining, accuracies, features, pretrained, target_view
 from .problem import MADE, load_source, mixtures
 
 UNTRAINED, PIXELS = "untrained", "raw pixels"
@@ -79,6 +79,10 @@ class Images(lab.Params):
     def source(self, name: str, split: str) -> ImageSet:
         limit = self.image_limit if split == "train" else self.image_test
         return load_source(name, split, side=self.image_side, limit=limit)
+
+    def pretrained(self, encoder: str, seed: int, device: str) -> nn.Module:
+        """The encoder of a mixture, which nobody may change: several arms start from it."""
+        return pretrained(self.recipe(), encoder, self.image_side, self.image_limit, seed, device)
 
 
 class Params(Images):
@@ -166,7 +170,7 @@ def _read(
 
 
 def _pretrained(params: Params, encoder: str, seeds: Seeds, *, share: float = 1.0, **changes: Any) -> list[nn.Module]:
-    """Every seed's encoder of a mixture, from scratch, on a share of the target's images."""
+    """Every seed's encoder of a mixture with another recipe, or on a share of the target's images."""
     sets = {name: params.source(name, "train").images for name in encoder.split("+")}
     target = params.image_sources[0]
     if target in sets:
@@ -190,7 +194,7 @@ def images(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) 
     elif encoder == UNTRAINED:
         networks = [params.recipe().start(params.image_side, seed, seeds.device).eval() for seed in seeds]
     else:
-        networks = _pretrained(params, encoder, seeds)
+        networks = [params.pretrained(encoder, seed, seeds.device) for seed in seeds]
     _read(params, networks, seeds, record, params.image_sources)
     _keep_features(params, networks, record)
     if encoder in params.mixtures():

@@ -11,6 +11,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -24,6 +25,8 @@ from assay.networks.resnet import ResNet
 from assay.networks.small_cnn import SmallCnn, kaiming_
 from assay.probes.label_efficiency import label_efficiency
 from assay.training import stream
+
+from .problem import load_source
 
 Network = Literal["mlp", "cnn", "resnet"]
 Loss = Literal["simclr", "moco"]
@@ -106,6 +109,13 @@ class Pretraining:
             torch.autograd.backward(value)
             rule.step()
         return encoder.eval()
+
+
+@lru_cache(maxsize=32)
+def pretrained(recipe: Pretraining, encoder: str, side: int, limit: int, seed: int, device: str) -> nn.Module:
+    """The encoder of a mixture of sets (``a+b``), kept in memory: what is read by heads is fine-tuned as well."""
+    sets = {name: load_source(name, "train", side=side, limit=limit).images for name in encoder.split("+")}
+    return recipe.train(sets, seed, device)
 
 
 def _order(count: int, batch: int, generator: torch.Generator) -> Iterator[Tensor]:
