@@ -15,13 +15,15 @@ def judged(claim: str, rows: list[tuple]) -> Judgement:
     return part.claims[claim].judge(Measurements(pl.DataFrame(rows, schema=COLUMNS, orient="row"), Params()))
 
 
-def accuracies(inside: float, excess: float) -> list[tuple]:
-    """Errors outside that are ``excess`` more than the factor times those inside."""
+def accuracies(inside: float, excess: float, slope: float = 0.5, *, turned: bool = False) -> list[tuple]:
+    """Errors outside that are ``excess`` more than the factor times those inside, or than its inverse."""
     rows = []
     for arm, methods in (("plane", FIXED), ("plane-free-head", FREE)):
         for gamma in GAMMAS:
-            outside = (inside + excess) * (0.5 + gamma) / (0.5 - gamma)
+            factor = (0.5 + gamma) / (0.5 - gamma)
+            outside = (inside + excess) * (1 / factor if turned else factor)
             for method in methods:
+                rows += [(arm, gamma, method, None, seed, None, "slope", slope) for seed in range(4)]
                 for domain, error in (("inside", inside), ("outside", outside)):
                     rows += [(arm, gamma, method, domain, seed, None, "accuracy", 1 - error) for seed in range(4)]
     return rows
@@ -33,6 +35,10 @@ def test_errors_are_compared_within_the_standard_errors_that_they_have():
     # Twice the errors that the factor allows: as far apart as a test of a share of one half could be by chance.
     assert judged("X5", accuracies(0.012, 0.012)).verdict == "fails"
     assert judged("X5", accuracies(0.0, 0.0)).verdict == "holds"
+    # A negative slope turns the factor over: errors inside are then the larger ones.
+    assert judged("X5", accuracies(0.012, 0.0, -0.1, turned=True)).verdict == "holds"
+    assert judged("X5", accuracies(0.012, 0.0, 0.1, turned=True)).verdict == "fails"
+    assert judged("X5", accuracies(0.012, 0.0, -0.1)).verdict == "fails"
 
 
 def heads(free_penalty: float, free_norm: float) -> list[tuple]:

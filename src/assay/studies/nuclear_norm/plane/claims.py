@@ -77,8 +77,8 @@ def never_better(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "X5",
-    "On the two-dimensional task errors outside are (½ + γ)/(½ − γ) times those inside for every trained network, "
-    "within five standard errors of the test.",
+    "On the two-dimensional task errors outside are (½ + γ)/(½ − γ) times those inside for every trained network, or "
+    "the inverse where its slope is negative, within five standard errors of the test.",
     source="Derived: both are in proportion to the slope of the boundary, so that equal accuracy inside is equal "
     "accuracy outside",
 )
@@ -88,17 +88,20 @@ def one_curve(m: Measurements[Params]) -> Judgement:
         apart = _standard_errors((0.5 + gamma) / (0.5 - gamma), m.params.plane_test)
         for method in sorted(set(m.rows("accuracy", arm=arm)["method"])):
             inside = m.final("accuracy", arm=arm, method=method, gamma=gamma, domain="inside")
-            misses.append(combine(apart, [1 - inside, 1 - _outside(m, method, gamma, arm)], method))
+            slope = m.final("slope", arm=arm, method=method, gamma=gamma)
+            misses.append(combine(apart, [1 - inside, 1 - _outside(m, method, gamma, arm), slope], method))
     return pool(misses, "standard errors between error outside/factor and error inside").at_most(5)
 
 
 def _standard_errors(factor: float, samples: int) -> Callable[[list[float]], float]:
-    """How many standard errors of the test lie between the error inside and that outside over the factor."""
+    """How many standard errors of the test lie between the error inside and that outside over the factor, which is
+    turned over where the slope of the boundary is negative."""
 
     def between(errors: list[float]) -> float:
-        inside, outside = errors
-        apart = abs(outside / factor - inside)
-        error = math.sqrt((inside * (1 - inside) + outside * (1 - outside) / factor**2) / samples)
+        inside, outside, slope = errors
+        times = factor if slope >= 0 else 1 / factor
+        apart = abs(outside / times - inside)
+        error = math.sqrt((inside * (1 - inside) + outside * (1 - outside) / times**2) / samples)
         return apart / error if apart else 0.0
 
     return between
