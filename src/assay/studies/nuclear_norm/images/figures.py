@@ -89,6 +89,15 @@ def _intervals(frame: pl.DataFrame, title: str, order: list[str]) -> Any:
     )
 
 
+# Ten methods, and eight colours: no two have the same colour and shape.
+STAR = "M0,-1L.23,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.23,-.31Z"
+HEXAGON = "M.9,0L.45,.78L-.45,.78L-.9,0L-.45,-.78L.45,-.78Z"
+SHAPES = (
+    *("circle", "square", "triangle-up", "cross", "diamond", "triangle-right", "triangle-down", "triangle-left"),
+    *(STAR, HEXAGON),
+)
+
+
 @part.figure(
     "erm-curve",
     caption="Validation accuracy against accuracy in the reversed domain at every look of the chosen ERM trainings "
@@ -106,7 +115,7 @@ def erm_curve(m: Measurements[Params]) -> Any:
         points = ends.select("method", "metric", "mean").pivot(on="metric", index="method")
         line = (
             alt.Chart(curve, width=310, height=260, title=f"{cue} cue")
-            .mark_line(point=True, color="#888")
+            .mark_line(point={"color": "#888"}, color="#888")
             .encode(
                 x=alt.X("look_validation:Q", title="validation accuracy", scale=alt.Scale(zero=False)),
                 y=alt.Y("look_accuracy:Q", title="accuracy, reversed domain", scale=alt.Scale(zero=False)),
@@ -120,7 +129,7 @@ def erm_curve(m: Measurements[Params]) -> Any:
                 x="validation:Q",
                 y="accuracy:Q",
                 color=alt.Color("method:N", title=None, scale=alt.Scale(domain=list(METHODS))),
-                shape=alt.Shape("method:N", title=None, scale=alt.Scale(domain=list(METHODS))),
+                shape=alt.Shape("method:N", title=None, scale=alt.Scale(domain=list(METHODS), range=list(SHAPES))),
             )
         )
         panels.append(line + dots)
