@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from assay.lab import UserError, discovery
+from assay.lab import UserError, code_version, discovery
 from assay.lab.code_version import arm_codes, study_sources
 from assay.lab.source import parse
 
@@ -240,7 +240,19 @@ def test_a_library_on_the_path_counts(coin_copy, outside_folder, library):
     assert arm_codes(study)["tossed"].version != before.version
 
 
-def test_a_package_that_an_installer_put_on_the_path_counts_by_version(coin_copy, outside_folder, library):
+@pytest.fixture
+def installed_anew():
+    """What is installed is looked up once in a process; here something is installed meanwhile."""
+    code_version._distributions.cache_clear()
+    code_version._version_of.cache_clear()
+    yield
+    code_version._distributions.cache_clear()
+    code_version._version_of.cache_clear()
+
+
+def test_a_package_that_an_installer_put_on_the_path_counts_by_version(
+    coin_copy, outside_folder, library, installed_anew
+):
     """As ``pip install --target`` leaves it: the record lies beside the package."""
     library.write_text("def of(bias):\n    return bias\n")
     record = library.parent.parent / "coinlib-1.2.dist-info"

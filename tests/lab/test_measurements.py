@@ -220,3 +220,14 @@ def test_notes_and_printed_numbers():
     assert m.paper_value(method="forest") is None
     assert m.paper_value(colour="red") is None
     assert m.params_of("any").dim == 3
+
+
+def test_another_table_gives_other_answers():
+    """Rows of an arm are cut out once, of the table that is there when they are asked for."""
+    first = pl.DataFrame({"arm": "a", "seed": [0, 1, 2], "step": None, "metric": "x", "value": [1.0, 2.0, 3.0]})
+    measured = Measurements(first, None)
+    assert measured.rows("x", arm="a")["value"].to_list() == [1.0, 2.0, 3.0]
+    measured.frame = first.with_columns(value=pl.col("value") * 2, arm=pl.lit("b"))
+    assert measured.rows("x", arm="b")["value"].to_list() == [2.0, 4.0, 6.0]
+    with pytest.raises(NotMeasured, match="the arm 'a' did not run"):
+        measured.rows("x", arm="a")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Generic
 
 import numpy as np
@@ -38,6 +37,7 @@ class Measurements(Generic[P]):
         self._settled = settled
         self._array_names = array_names
         self.frame = frame
+        self._cut: tuple[pl.DataFrame, dict[str, pl.DataFrame]] | None = None
         self.params = params
         self._setting_params = setting_params
         self._arrays = arrays
@@ -80,10 +80,13 @@ class Measurements(Generic[P]):
             raise self._nothing(arms, "nothing was measured for " + _describe(where))
         return frame
 
-    @cached_property
+    @property
     def _by_arm(self) -> dict[str, pl.DataFrame]:
-        """The rows of each arm. Claims ask hundreds of times for a few rows of one arm: the table is cut once."""
-        return {str(key[0]): rows for key, rows in self.frame.partition_by("arm", as_dict=True).items()}
+        """The rows of each arm. Claims ask hundreds of times for a few rows of one arm: a table is cut once."""
+        frame = self.frame
+        if self._cut is None or self._cut[0] is not frame:
+            self._cut = frame, {str(key[0]): rows for key, rows in frame.partition_by("arm", as_dict=True).items()}
+        return self._cut[1]
 
     def _nothing(self, arms: list[str], what: str) -> Exception:
         whole = bool(arms) and set(arms) <= set(self._settled)
