@@ -72,7 +72,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(
-            image_limit=400, pretraining_steps=20, domain_steps=10, domain_looks=2, domain_trials=1, width=8
+            image_limit=250, pretraining_steps=5, domain_steps=4, domain_looks=2, domain_trials=1, width=8
         ),
         "laptop": lab.PartPreset(fewer={"benchmark": 6, "zero-strength": 3}),
         "paper": lab.PartPreset(
