@@ -64,15 +64,12 @@ class Place:
 def execute_in_worker(unit: Unit, place: Place) -> Outcome:
     """Run a unit in a process that was started for such work."""
     prepare_worker()
+    notes = ProgressNotes(place.notes / unit.key) if place.notes else None
     try:
-        if place.notes is None:
-            return execute(unit, place)
-        notes = ProgressNotes(place.notes / unit.key)
-        try:
-            return execute(unit, replace(place, watch=notes.watch, advance=notes.advance))
-        finally:
-            notes.remove()
+        return execute(unit, replace(place, watch=notes.watch, advance=notes.advance) if notes else place)
     finally:
+        if notes:
+            notes.remove()
         if unit.device == "cuda":  # what this process keeps for later is what those beside it lack now
             _empty_cache()
 

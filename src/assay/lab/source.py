@@ -56,9 +56,9 @@ class Statement:
 
     ``aliases`` are its imports, at whatever depth; ``effect`` says that it acts when its module is imported; ``made``
     is the name of the arm that it registers by a call, empty where that name is not written out. Of a class, ``bases``
-    tells what it derives from, ``hooks`` whether it acts when others derive from it, and ``model`` is a class that
-    derives from another as it counts where it holds a study's parameters: without the values, which are in every unit's
-    address.
+    tells what it derives from, ``hooks`` whether it acts when others derive from it, ``is_class`` that it is one, and
+    ``model``, where it derives from another, is the class as it counts where it holds a study's parameters: without the
+    values, which are in every unit's address.
     """
 
     place: int

@@ -33,6 +33,6 @@ study = lab.Study(
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s"),
         "laptop": lab.Preset(seeds=8, cost="6 min"),
-        "paper": lab.Preset(seeds=8, cost="45 min"),
+        "paper": lab.Preset(seeds=8, cost="50 min"),
     },
 )
