@@ -94,9 +94,13 @@ def test_pieces_of_several_machines_are_joined_without_computing(bench, monkeypa
     results.check_quotable(store, study, joined.manifest)
 
     gone = joined.manifest.units[0]
-    shutil.rmtree(store.units / gone.key)
-    with pytest.raises(UserError, match=rf"not stored whole: {gone.arm} \(1 of \d+ units\)"):
-        lab.run("choosy", preset="laptop", stored=True, runs=bench.runs, studies=bench.outside)
+    for damage in (
+        lambda: (store.units / gone.key / "measurements.parquet").write_bytes(b"cut"),
+        lambda: shutil.rmtree(store.units / gone.key),
+    ):
+        damage()
+        with pytest.raises(UserError, match=rf"not stored whole: {gone.arm} \(1 of \d+ units\)"):
+            lab.run("choosy", preset="laptop", stored=True, runs=bench.runs, studies=bench.outside)
 
 
 def test_a_summary_names_every_machine(bench, tmp_path):

@@ -107,7 +107,7 @@ def run(
     refuse_idle_overrides(found, request)
     made = planned(found, request, store)
     if stored:
-        check_all_stored(made)
+        check_all_stored(made, store)
     result = runner.run(made, store, options, on_event)
     return Run(store, result.manifest, outside)
 

@@ -41,9 +41,10 @@ def origins(codes: Mapping[str, ArmCode], store: Store) -> dict[str, Origin]:
     }
 
 
-def check_all_stored(plan: Plan) -> None:
-    """Refuse a plan that would have to compute something: which arms are not whole, and of how many units."""
-    lacking = Counter(unit.arm for unit in plan.to_compute)
+def check_all_stored(plan: Plan, store: Store) -> None:
+    """Refuse a plan that would have to compute something, a damaged unit anew among it: which arms are not whole, and
+    how many of their units."""
+    lacking = Counter(unit.arm for unit in plan.units if not store.whole(unit.key))
     if lacking:
         whole = Counter(unit.arm for unit in plan.units)
         arms = ", ".join(f"{arm} ({count} of {whole[arm]} units)" for arm, count in lacking.items())
