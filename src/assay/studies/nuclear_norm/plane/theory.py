@@ -13,7 +13,7 @@ from ..theory import TwoKinds, minimise
 
 def accuracy(problem: Environments, slope: float, *, outside: bool = False) -> float:
     """The accuracy of sign(x₁ + ρ·x₂) for |ρ| ≤ 1: the label is lost where x₂ disagrees with it and |ρ·x₂| exceeds
-    |x₁|. For every linear classifier the two domains' errors are in the same proportion."""
+    |x₁|. For every linear classifier the two domains' errors are in the same proportion, turned over where ρ < 0."""
     against = 0.5 - problem.gamma
     if outside != (slope < 0):
         against = 1 - against
