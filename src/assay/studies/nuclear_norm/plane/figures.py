@@ -60,8 +60,8 @@ def _line(v: Any, name: str) -> pl.DataFrame:
 @part.figure(
     "accuracy-inside-outside",
     caption="Accuracy outside against accuracy in the training domain of networks with a fixed head on the "
-    "two-dimensional task (mean over seeds). All lie on one line for each γ, on which plain ERM is farthest to the right: no penalty "
-    "changes what accuracy outside goes with an accuracy inside.",
+    "two-dimensional task (mean over seeds). All lie on one line for each γ, on which plain ERM is farthest to the "
+    "right: no penalty changes what accuracy outside goes with an accuracy inside.",
     shows=("X4", "X5"),
 )
 def inside_outside(m: Measurements[Params]) -> Any:
