@@ -69,7 +69,7 @@ def construction(params: Params, seeds: Seeds, record: lab.Recorder, *, neurons:
     share = caught.double().mean(1) / len(directions) * 2  # p̂ of one direction, both sides
     test = problem.sample(seeds, "test", 2000)
     unit = (test.inputs @ directions.T.to(test.inputs) - knot).clamp(min=0)
-    target = unit.double() @ labels.double() / (knot / 2)
+    target = unit.double() @ labels.to(unit.device).double() / (knot / 2)
     rows = []
     for seed in range(len(seeds)):
         scale = threshold / knot / steps[seed][caught[seed]].norm(dim=-1).median()
@@ -103,7 +103,7 @@ def trade_off(params: Params, seeds: Seeds, record: lab.Recorder, *, axes: int) 
     largest = 4 / root  # B_a1 = 1/t of the oracle, t = ‖μ‖/4
     knots = np.linspace(0, root, 9)
     found = [
-        opt_upper_bound(x.double().numpy()[:, :axes], y.double().numpy(), knots, largest)
+        opt_upper_bound(x.double().cpu().numpy()[:, :axes], y.double().cpu().numpy(), knots, largest)
         for x, y in zip(sample.inputs, sample.labels, strict=True)
     ]
     norm = sample.inputs.norm(dim=-1).mean(1)

@@ -47,7 +47,7 @@ def construct(
     the common threshold ``knot``. Λ_j holds the neurons in the one-sided cone of D_j whose switch is near the knot."""
     near = cosines(weights, directions)  # (neurons, terms)
     off = (weights.norm(dim=-1) * knot / threshold - 1).abs()
-    outputs = torch.zeros(len(weights), dtype=torch.float64)
+    outputs = weights.new_zeros(len(weights), dtype=torch.float64)
     widest, farthest, empty = 0.0, 0.0, 0
     for j in range(len(directions)):
         chosen = (near[:, j] > 1 - cone) & (off <= tolerance)

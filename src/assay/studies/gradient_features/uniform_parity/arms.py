@@ -68,10 +68,10 @@ part = lab.Part(
 def parity_gradients(params: Params, seeds: Seeds, record: lab.Recorder, *, threshold: float) -> None:
     """The closed form against all 2^11 inputs, k = 4."""
     problem = UniformParity(11, 4)
-    points = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=11)), dtype=torch.float64)
-    inputs = points.expand(len(seeds), -1, -1)
     weights = torch.where(seeds.uniform("weights", 32, 11) < 0.5, -1.0, 1.0).double()
-    levels = torch.full(weights.shape[:2], threshold, dtype=torch.float64)
+    points = weights.new_tensor(list(itertools.product((-1.0, 1.0), repeat=11)))
+    inputs = points.expand(len(seeds), -1, -1)
+    levels = weights.new_full(weights.shape[:2], threshold)
     counted = simplified_gradient(inputs, problem.labels(inputs), weights, levels)
     exact = theory.exact_gradient(problem, weights)
     record(error=(counted - exact).abs().amax((1, 2)) / exact.abs().amax((1, 2)))
