@@ -19,7 +19,7 @@ from ..params import check_rising
 from .learners import FineTuning, labelled, probed, separation, share_right
 
 WAYS = ("linear head", "fine-tuning", "regularised")
-RATES, DECAYS, STRENGTHS = (3e-3, 1e-2, 3e-2, 1e-1), (0.0, 1e-1, 1.0, 3.0), (0.03, 0.1, 0.3, 1.0)
+RATES, DECAYS, STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1), (0.0, 1e-1, 1.0, 3.0), (0.03, 0.1, 0.3, 1.0)
 TUNING_SEED = 1_000_000  # tuning seeds start here; no run reaches them
 
 
@@ -57,7 +57,7 @@ part = lab.Part(
             tuned_labels=(500, 2500, 5000, 10_000, 50_000),
             tuned_draws=1,
             tuning_steps=500,
-            fewer={"fine-tuning": 4, "ft-tuning": 3},
+            fewer={"fine-tuning": 4, "ft-tuning": 1},
         ),
     },
 )
@@ -112,7 +112,7 @@ def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: 
     **OPTIONS,
 )
 def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, way: str) -> None:
-    """Sixteen settings of one kind of fine-tuning, on tuning seeds and target images kept from training, at the two
+    """Twenty-four settings of one kind of fine-tuning, on tuning seeds and target images kept from training, at the two
     smallest numbers of labels."""
     train = params.source(params.image_sources[0], "train")
     second, values = ("decay", DECAYS) if way == "fine-tuning" else ("strength", STRENGTHS)

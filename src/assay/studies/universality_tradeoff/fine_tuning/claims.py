@@ -9,7 +9,7 @@ from assay.lab import Judgement, Measurements, Values, combine, pick
 
 from .arms import DECAYS, RATES, STRENGTHS, Params, part
 
-SET = "small encoders of the run's image sets; same labels, views and steps, sixteen settings each"
+SET = "small encoders of the run's image sets; same labels, views and steps, 24 settings each"
 PRINTED_GAIN = 0.063  # Table F.5, the most diverse pretraining at 1 % of the labels: 65.40 to 71.70
 
 
