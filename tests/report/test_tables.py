@@ -56,6 +56,22 @@ def test_a_run_on_other_data_stands_beside_with_what_moved(tmp_path):
     assert refresh(made, tmp_path) == made
 
 
+def test_pieces_of_another_preset_stand_beside_as_one_run(tmp_path):
+    (tmp_path / "results").mkdir()
+    piece = SUMMARY | {"preset": "paper", "arms": ["a"]}
+    missing = CLAIM | {"id": "C1b", "verdict": "not run", "estimate": None}
+    failed, old = CLAIM | {"id": "C1b", "verdict": "fails"}, CLAIM | {"id": "C1c", "statement": "In other words."}
+    first = SUMMARY | {"claims": [CLAIM, CLAIM | {"id": "C1b"}, CLAIM | {"id": "C1c"}]}
+    (tmp_path / "results" / "a.laptop.json").write_text(json.dumps(first))
+    (tmp_path / "results" / "a.paper.x.json").write_text(json.dumps(piece | {"claims": [CLAIM, missing]}))
+    other = piece | {"device": "cuda", "seeds": 100, "claims": [failed, old]}
+    (tmp_path / "results" / "a.paper.y.json").write_text(json.dumps(other))
+    made = refresh("<!-- beside: results/a.laptop.json results/a.paper*.json -->\n<!-- end -->\n", tmp_path)
+    words = "At `paper` in place of `laptop` 1 of 2 verdicts are the same. The others: C1b holds → fails (0.5)."
+    assert f"{words} 1 more claim was stated in other words then." in made
+    assert "(Preset `paper` on digits, 100 seeds, cpu, cuda.)" in made
+
+
 def test_a_scoreboard_has_a_row_per_study(tmp_path):
     claims = [CLAIM | {"headline": True, "confirmed": True}, CLAIM | {"verdict": "fails", "confirmed": False}, CLAIM]
     for name in ("b", "a"):

@@ -6,8 +6,8 @@ A page asks for a table with a pair of comments, and everything between them is 
     <!-- end -->
 
 ``headlines`` in place of ``claims`` takes the headline claims in fewer columns, with a line on the others; ``beside``
-names two files and says which claims came out differently in the second; ``scoreboard`` names several and gives a row
-to each. With ``only a,b`` after the file a table has these claims, or these columns of a benchmark (``_`` for a space).
+names two files and says which claims came out differently in the second, which may be several pieces of one preset
+(``results/X.paper*.json``); ``scoreboard`` names several and gives a row to each. With ``only a,b`` after the file a table has these claims, or these columns of a benchmark (``_`` for a space).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,10 @@ def refresh(text: str, root: Path) -> str:
         if kind == "headlines":
             return start + headlines_table(data) + end
         if kind == "beside":
-            return start + beside_words(data, json.loads((root / other).read_text())) + end
+            pieces = [json.loads(each.read_text()) for each in sorted(root.glob(other))]
+            if not pieces:
+                raise FileNotFoundError(f"no summary is called {other}")
+            return start + beside_words(data, whole(pieces)) + end
         return start + (claims_table(data, only) if kind == "claims" else bench_table(data, only)) + end
 
     return _BLOCK.sub(fill, text)
@@ -87,17 +90,41 @@ def _around(claim: dict[str, Any]) -> str:
     return "" if claim["low"] is None else f" [{claim['low']:.3g}, {claim['high']:.3g}]"
 
 
+def whole(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One summary out of the pieces of a preset: each claim as the first piece that judged it has it."""
+    if len(pieces) == 1:
+        return pieces[0]
+    claims: dict[str, dict[str, Any]] = {}
+    for piece in sorted(pieces, key=lambda piece: "arms" in piece):  # a whole run before parts of one
+        for claim in piece["claims"]:
+            if claims.get(claim["id"], {}).get("verdict", "not run") == "not run":
+                claims[claim["id"]] = claim
+    return {
+        "preset": pieces[0]["preset"],
+        "data": sorted({name for piece in pieces for name in piece.get("data", ())}),
+        "seeds": max(piece["seeds"] for piece in pieces),
+        "device": ", ".join(sorted({name for piece in pieces for name in piece["device"].split(", ")})),
+        "claims": list(claims.values()),
+    }
+
+
 def beside_words(first: dict[str, Any], second: dict[str, Any]) -> str:
-    """How many verdicts two runs agree on among the claims that both looked at, and which they do not."""
+    """How many verdicts two runs agree on among the claims that both looked at, and which they do not. A claim that
+    was stated in other words when one of them was judged is compared with nothing."""
     again = {claim["id"]: claim for claim in second["claims"]}
-    both = [
+    judged = [
         (claim, again[claim["id"]])
         for claim in first["claims"]
         if claim["id"] in again and "not run" not in (claim["verdict"], again[claim["id"]]["verdict"])
     ]
+    both = [(a, b) for a, b in judged if a["statement"] == b["statement"]]
     moved = [(a, b) for a, b in both if a["verdict"] != b["verdict"]]
     others = "; ".join(f"{a['id']} {a['verdict']} → {b['verdict']} ({b['estimate']:.3g})" for a, b in moved)
     agree = f"{len(both) - len(moved)} of {len(both)} verdicts are the same{'. The others: ' if moved else ''}{others}."
+    if reworded := len(judged) - len(both):
+        agree += f" {reworded} more {'claim was' if reworded == 1 else 'claims were'} stated in other words then."
+    if first["preset"] != second["preset"]:
+        return f"At `{second['preset']}` in place of `{first['preset']}` {agree} {_run(second)}\n"
     return f"On {_data(second)} in place of {_data(first)} {agree} {_run(second)}\n"
 
 
