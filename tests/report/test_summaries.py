@@ -74,6 +74,12 @@ def test_a_page_from_summaries_sets_the_runs_side_by_side(results, tmp_path, coi
     assert said == ["coin: coin.html, from 2 summaries"]
     text = (tmp_path / "out" / "coin.html").read_text()
     assert "<em>It was worded otherwise.</em>" in text
+    table = text.split('<table class="data sides">')[1].split("</table>")[0]
+    assert '<th scope="col">laptop</th><th scope="col">paper · mnist</th>' in table
+    row = table.split("<tr>")[2]
+    assert row.startswith('<th scope="row"><a href="#claim-C1">C1</a></th><td class="holds">')
+    assert ">? undecided</span>" in row
+    assert "[−0.020, 0.030] (stated in other words)" in row
     assert "? undecided" in text
     assert "assay run coin --preset laptop" in text
     assert not (tmp_path / "out" / "assets" / "vega.js").exists()
