@@ -106,17 +106,17 @@ def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: 
 
 @part.arm(
     "ft-tuning",
-    over={"encoder": lambda p: (p.mixtures()[0], p.mixtures()[-1]), "way": list(WAYS[1:])},
+    over={"encoder": lambda p: (p.mixtures()[0], p.mixtures()[-1]), "way": list(WAYS[1:]), "rate": list(RATES)},
     uses=(*RECIPE, "tuned_labels"),
     optional=True,
     **OPTIONS,
 )
-def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, way: str) -> None:
-    """Twenty-four settings of one kind of fine-tuning, on tuning seeds and target images kept from training, at the two
-    smallest numbers of labels."""
+def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, way: str, rate: float) -> None:
+    """Four settings at each of six rates for one kind of fine-tuning, on tuning seeds and target images kept from
+    training, at the two smallest numbers of labels."""
     train = params.source(params.image_sources[0], "train")
     second, values = ("decay", DECAYS) if way == "fine-tuning" else ("strength", STRENGTHS)
-    tried = [{"rate": rate, second: value} for rate in RATES for value in values]
+    tried = [{"rate": rate, second: value} for value in values]
     own = [TUNING_SEED + seed for seed in seeds]
     starts = [params.pretrained(encoder, seed, seeds.device) for seed in own]
     for labels, changes in product(params.tuned_labels[:2], tried):
