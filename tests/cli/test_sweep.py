@@ -33,6 +33,14 @@ def test_a_map_as_table_picture_and_document(sweep, tmp_path):
     )
 
 
+def test_cells_whose_units_failed_are_told_and_the_status_says_so(sweep, tmp_path):
+    status, out, err = sweep("--vary", "signal=1,2", "--set", f"log={tmp_path / 'nowhere' / 'log'}")
+    assert status == 1
+    assert "2 not run" in out
+    assert "No such file" in out, "the table says why a cell has no run"
+    assert "units of 2 of 2 cells failed; the first: FileNotFoundError" in err
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -113,6 +113,8 @@ def test_memory_that_ran_out_is_known_by_its_errors():
     assert out_of_memory(torch.OutOfMemoryError("x"))
     assert out_of_memory(MemoryError())
     assert out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"))
+    assert out_of_memory(RuntimeError("CUDNN_STATUS_ALLOC_FAILED"))
+    assert out_of_memory(RuntimeError("CUDA error: out of memory"))  # torch.AcceleratorError, a RuntimeError
     assert not out_of_memory(RuntimeError("shapes"))
 
 

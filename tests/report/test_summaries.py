@@ -67,6 +67,14 @@ def test_parts_of_a_preset_are_one_and_a_whole_run_comes_first(results):
     assert bench.head == ["c0", 0, 0], "more columns than a page has room for stand as rows"
 
 
+def test_a_whole_run_without_data_does_not_take_the_name_of_a_parts_data(results):
+    part = SUMMARY | {"arms": ["read"], "data": ["ag_news"]}
+    (results / "coin.laptop.ag_news.read.json").write_text(json.dumps({**part, "claims": [CLAIM | {"id": "C3"}]}))
+    sides, _, _ = summaries.read(results)
+    assert [side.label for side in sides["coin"]] == ["laptop", "laptop · ag_news", "paper · mnist"]
+    assert list(sides["coin"][1].findings) == ["C3"]
+
+
 def test_a_page_from_summaries_sets_the_runs_side_by_side(results, tmp_path, coin_folder):
     said = []
     outside = str(coin_folder.parent)

@@ -97,6 +97,9 @@ def sweep(
         print(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
     else:
         stdout().print(repr(found), markup=False, soft_wrap=True)
+    if failed := [cell for cell in found.cells if cell.failed]:
+        say(f"units of {len(failed)} of {len(found.cells)} cells failed; the first: {failed[0].reason}")
+        sys.exit(1)
 
 
 def _write(found: Any, out: Path) -> None:

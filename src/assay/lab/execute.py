@@ -110,7 +110,8 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether a device or the machine had too little memory for a unit, which a part of its seeds may not need."""
     import torch
 
-    words = ("CUBLAS_STATUS_ALLOC_FAILED", "DefaultCPUAllocator: can't allocate memory")
+    # CUDA's own libraries and contexts take memory beside torch's allocator, and their errors are of other classes.
+    words = ("_STATUS_ALLOC_FAILED", "CUDA error: out of memory", "DefaultCPUAllocator: can't allocate memory")
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(word in str(error) for word in words)
 
 

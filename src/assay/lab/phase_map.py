@@ -20,7 +20,7 @@ class Cell:
     """One setting of the parameters with its verdict. ``margin`` is the distance of the estimate from the criterion's
     edge, positive where it is met, in reaches of its interval: beyond ±1 it is decided. ``met`` says whether the
     estimate meets the criterion, decided or not. ``predicted`` is positive where the theory says that the claim holds;
-    None where it says nothing."""
+    None where it says nothing. ``failed`` when one of its units broke off with an error, which is the ``reason``."""
 
     at: Mapping[str, Any]
     verdict: str
@@ -33,6 +33,7 @@ class Cell:
     predicted: float | None = None
     run: str = ""
     reason: str = ""
+    failed: bool = False
 
     @property
     def agrees(self) -> bool | None:
@@ -41,10 +42,11 @@ class Cell:
             return None
         return self.met == (self.predicted > 0)
 
-    def row(self) -> dict[str, Any]:
+    def row(self, explained: bool = False) -> dict[str, Any]:
         numbers = {"estimate": self.estimate, "low": self.low, "high": self.high, "margin": self.margin}
         theory = {} if self.predicted is None else {"predicted": self.predicted, "agrees": self.agrees}
-        return {**self.at, "verdict": self.verdict, **numbers, **theory, "seeds": self.seeds, "run": self.run}
+        row = {**self.at, "verdict": self.verdict, **numbers, **theory, "seeds": self.seeds, "run": self.run}
+        return row | ({"reason": self.reason} if explained else {})
 
 
 def cell_of(at: Mapping[str, Any], judged: Judgement, predicted: float | None, run: str) -> Cell:
@@ -127,7 +129,8 @@ class PhaseMap(Report):
         return "\n".join(lines)
 
     def table(self) -> list[dict[str, Any]]:
-        return [cell.row() for cell in self.cells]
+        explained = any(cell.verdict == "not run" for cell in self.cells)
+        return [cell.row(explained) for cell in self.cells]
 
     def figure(self) -> Any:
         """The margin and the estimate: two maps side by side, or along one parameter a curve with its intervals."""

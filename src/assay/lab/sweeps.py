@@ -189,7 +189,8 @@ class Sweep:
         if run is None:
             wrong = [failed[unit.key] for unit in plan.units if unit.key in failed]
             if wrong or plan.to_compute:
-                return Cell(self._at(place), "not run", reason=wrong[0] if wrong else "it was not computed")
+                why = wrong[0] if wrong else "it was not computed"
+                return Cell(self._at(place), "not run", reason=why, failed=bool(wrong))
             run = Run(self.store, runner.run(plan, self.store, self.options, _quiet).manifest, self.options.outside)
         judged = judge_claim(self.asked.claim, run.results)
         if judged.error:

@@ -97,11 +97,13 @@ def read(folder: Path) -> tuple[dict[str, list[Side]], list[Bench], list[PhaseMa
 
 
 def _joined(groups: Groups) -> Groups:
-    """A part that read no data goes with the other parts of its preset, if these are all on one set of data."""
+    """A part that read no data goes with the other parts of its preset, if these are all on one set of data. A whole
+    run that read none is a side of its own."""
     joined: Groups = {}
     for (study, preset, data), parts in groups.items():
         read = [key[2] for key in groups if key[:2] == (study, preset) and key[2]]
-        joined.setdefault((study, preset, data or (read[0] if len(read) == 1 else ())), []).extend(parts)
+        goes_along = len(read) == 1 and all("arms" in part for part in parts)
+        joined.setdefault((study, preset, data or (read[0] if goes_along else ())), []).extend(parts)
     return joined
 
 

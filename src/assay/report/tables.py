@@ -7,7 +7,8 @@ A page asks for a table with a pair of comments, and everything between them is 
 
 ``headlines`` in place of ``claims`` takes the headline claims in fewer columns, with a line on the others; ``beside``
 names two files and says which claims came out differently in the second, which may be several pieces of one preset
-(``results/X.paper*.json``); ``scoreboard`` names several and gives a row to each. With ``only a,b`` after the file a table has these claims, or these columns of a benchmark (``_`` for a space).
+(``results/X.paper*.json``); ``scoreboard`` names several and gives a row to each. With ``only a,b`` after the file a
+table has these claims, or these columns of a benchmark (``_`` for a space).
 """
 
 from __future__ import annotations

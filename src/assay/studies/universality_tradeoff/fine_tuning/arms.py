@@ -52,7 +52,7 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(tuned_labels=(20,), tuned_draws=1, tuning_steps=4),
-        "laptop": lab.PartPreset(fewer={"ft-tuning": 3}),
+        "laptop": lab.PartPreset(fewer={"ft-tuning": 6}),
         "paper": lab.PartPreset(
             tuned_labels=(500, 2500, 5000, 10_000, 50_000),
             tuned_draws=1,
