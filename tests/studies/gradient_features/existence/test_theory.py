@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import linprog
 
 from assay.methods.gradient_bounds import FeatureConstants, gradient_bound, gradient_requirements
 from assay.studies.gradient_features.existence.theory import (
     components_of,
     construct,
     head_cost,
-    opt_upper_bound,
     small_opt_upper_bound,
 )
 from assay.studies.gradient_features.problem import GaussianMixture, LinearData
@@ -67,10 +67,28 @@ def two_axes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_opt_is_zero_where_the_oracle_fits_and_grows_with_fewer_axes_or_smaller_outputs():
     z, labels, knots = two_axes()
-    assert opt_upper_bound(z, labels, knots, 2.0) == pytest.approx(0, abs=1e-8)
-    assert opt_upper_bound(z[:, :1], labels, knots, 2.0) > 0.3
-    assert opt_upper_bound(z, labels, knots, 0.05) > 0.3
-    assert opt_upper_bound(z, labels, knots, 0.0) == pytest.approx(1)
+
+    def loss(points, largest):
+        return small_opt_upper_bound(points, labels, knots, terms=20, largest=largest, norm=100.0).loss
+
+    assert loss(z, 2.0) == pytest.approx(0, abs=1e-8)
+    assert loss(z[:, :1], 2.0) > 0.3
+    assert loss(z, 0.05) > 0.3
+    assert loss(z, 0.0) == pytest.approx(1)
+
+
+def test_where_nothing_can_be_learned_only_the_loss_on_other_points_says_so():
+    rng = np.random.default_rng(3)
+    knots, limits = np.linspace(0, 2, 5), {"terms": 20, "largest": 2.0, "norm": 100.0}
+    z, labels = rng.normal(size=(40, 2)), rng.choice([-1.0, 1.0], 40)
+    one = small_opt_upper_bound(z[:, :1], labels, knots, **limits)
+    two = small_opt_upper_bound(z, labels, knots, **limits)
+    assert two.loss < one.loss - 0.05 < 0.95, "each axis of noise is a gain on the points that it was fitted to"
+    assert one.loss_on(z[:, :1], labels) == pytest.approx(one.loss)
+    others, answers = rng.normal(size=(20_000, 2)), rng.choice([-1.0, 1.0], 20_000)
+    # OPT is 1 here, the loss of the output 0.
+    assert one.loss_on(others[:, :1], answers) > 1
+    assert two.loss_on(others, answers) > 1
 
 
 def test_opt_of_few_neurons_keeps_its_limits_and_falls_as_they_widen():
@@ -94,10 +112,20 @@ def test_opt_of_few_neurons_keeps_its_limits_and_falls_as_they_widen():
     assert np.linalg.norm(tight.outputs) == pytest.approx(0.2, rel=1e-5)
 
 
+def linear_program(z: np.ndarray, labels: np.ndarray, knots: np.ndarray, largest: float) -> float:
+    """The least mean hinge loss with all neurons and no ball, by the solver itself."""
+    features = np.maximum(np.concatenate([z, -z], 1)[:, :, None] - knots, 0).reshape(len(labels), -1)
+    n, size = features.shape
+    rows = np.concatenate([-labels[:, None] * features, -np.eye(n)], 1)
+    limits = [(-largest, largest)] * size + [(0, None)] * n
+    costs = np.concatenate([np.zeros(size), np.full(n, 1 / n)])
+    return float(linprog(costs, A_ub=rows, b_ub=-np.ones(n), bounds=limits).fun)
+
+
 def test_opt_of_as_many_neurons_as_there_are_is_that_of_the_linear_program():
     rng = np.random.default_rng(1)
     z, labels, knots = rng.normal(size=(60, 2)), rng.choice([-1.0, 1.0], 60), np.array([0.0, 0.5, 1.0])
-    full = opt_upper_bound(z, labels, knots, 1.0)
+    full = linear_program(z, labels, knots, 1.0)
     found = small_opt_upper_bound(z, labels, knots, terms=12, largest=1.0, norm=100.0)
     assert found.loss == pytest.approx(full, abs=1e-6)
     assert small_opt_upper_bound(z, labels, knots, terms=12, largest=1.0, norm=0.5).loss > full + 0.01

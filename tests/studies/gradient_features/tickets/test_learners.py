@@ -13,6 +13,7 @@ from assay.studies.gradient_features.tickets.learners import (
     discovered,
     keep,
     nearest,
+    nearest_of_both_signs,
     race,
     random_choice,
     rescaled,
@@ -85,6 +86,15 @@ def test_every_choice_has_the_size_of_the_ticket_and_the_neurons_it_says():
     assert torch.equal(ticket.weights[1], NET.weights[1, chosen[1]])
     assert torch.equal(at_start.weights[1], START.weights[1, chosen[1]])
     assert not bool(at_start.output.any())
+
+
+def test_a_ticket_of_both_signs_has_the_nearest_of_either():
+    weights = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.5, 0.5], [0.4, 0.6], [-1.0, 0.1]]).unsqueeze(0)
+    biases = torch.tensor([[-1.0, -1.0, -1.0, 2.0, 2.0, 2.0]])
+    net = type(NET)(weights, biases, torch.zeros(1, 6))
+    feature = torch.tensor([[1.0, 0.0]])
+    assert nearest(net, feature, 2)[0].tolist() == [0, 1, 5, 4], "of the feature, then of its opposite"
+    assert nearest_of_both_signs(net, feature, 2)[0].tolist() == [3, 0, 5, 2]
 
 
 def test_a_spread_ticket_takes_every_second_switch():

@@ -109,16 +109,16 @@ def drift(params: Params, seeds: Seeds, record: lab.Recorder, *, rate: float) ->
     _, allowed = drift_envelope(net.output, reach, input_norm, rate, params.drift_steps)
     test = problem.sample(seeds, "test", 1000)
     gates = net.preactivation(test.inputs) > 0
-    excess = torch.full((len(seeds),), -math.inf)
+    used = torch.zeros(len(seeds))
     for step, now in train_both(net, lambda step: batches[step - 1], rate, params.drift_steps):
         moved = (now.weights - net.weights).norm(dim=-1)
         # Rounding of single precision in weights of this size is no movement.
-        slack = 1e-5 * norms
-        excess = torch.maximum(excess, ((moved - allowed[step] - slack) / norms).amax(1).cpu())
+        share = (moved - 1e-5 * norms).clamp(min=0) / allowed[step]
+        used = torch.maximum(used, share.nan_to_num(0).amax(1).cpu())  # 0 of 0 at the start, and where outputs are 0
     flips = ((now.preactivation(test.inputs) > 0) != gates).float().mean((1, 2))
     both = now(test.inputs, RELU)
     head_only = TwoLayer(net.weights, net.biases, now.output)(test.inputs, RELU)
     change = ((1 - test.labels * both).clamp(min=0) - (1 - test.labels * head_only).clamp(min=0)).mean(1).abs()
     bound = input_norm * now.output.norm(dim=1) * math.sqrt(now.output.shape[1]) * moved.amax(1)
-    record(drift=(moved / norms).amax(1), over_envelope=excess, flips=flips)
+    record(drift=(moved / norms).amax(1), envelope_used=used, flips=flips)
     record(loss_change=change, loss_change_bound=bound, budget=rate * params.drift_steps * input_norm)

@@ -59,7 +59,7 @@ def generalises(m: Measurements[Params]) -> Judgement:
     source="Lemma on the dynamics of both layers, iterated as a scalar recursion",
 )
 def envelope(m: Measurements[Params]) -> Judgement:
-    return m.every("over_envelope", arm="drift").named("movement beyond the envelope, relative").at_most(0)
+    return m.every("envelope_used", arm="drift").named("movement / envelope").at_most(1)
 
 
 @part.claim(

@@ -1,8 +1,9 @@
-"""Is there a good sparse head on stepped neurons? The constructed one, OPT by linear programming, and the trade-off."""
+"""Is there a good sparse head on stepped neurons? The constructed one, networks that bound OPT, and the trade-off."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
@@ -14,9 +15,9 @@ from assay.methods.gradient_bounds import FeatureConstants, gradient_bound, grad
 from assay.training import Seeds
 
 from ..params import FirstStep, check_growing
-from ..problem import GaussianMixture
+from ..problem import GaussianMixture, Sample
 from ..theory import in_cone, mixture_gradient
-from .theory import components_of, construct, head_cost, opt_upper_bound
+from .theory import components_of, construct, head_cost, small_opt_upper_bound
 
 LABELS = (1.0, -1.0, 1.0, -1.0)
 WIDTHS = (0.05, 0.1, 0.2)
@@ -28,7 +29,8 @@ class Params(FirstStep):
     trade_weights: tuple[float, float, float, float] = Field(
         (0.4, 0.3, 0.2, 0.1), description="weights of the XOR axes of the trade-off"
     )
-    program_samples: int = Field(400, ge=50, description="samples of the linear program")
+    program_samples: int = Field(400, ge=50, description="samples to which networks on few axes are fitted")
+    program_held: int = Field(4000, ge=100, description="samples on which their loss is measured")
 
     @model_validator(mode="after")
     def _widths_grow(self) -> Self:
@@ -40,7 +42,7 @@ part = lab.Part(
     "existence",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(head_dim=64, head_widths=(256, 512, 1024), program_samples=60),
+        "smoke": lab.PartPreset(head_dim=64, head_widths=(256, 512, 1024), program_samples=60, program_held=400),
         "paper": lab.PartPreset(head_widths=(256, 1024, 4096, 16384, 65536)),
     },
 )
@@ -91,23 +93,22 @@ def construction(params: Params, seeds: Seeds, record: lab.Recorder, *, neurons:
 @part.arm(
     "trade-off",
     over={"axes": [1, 2, 3, 4]},
-    uses=("threshold", "head_dim", "trade_weights", "program_samples"),
+    uses=("threshold", "head_dim", "trade_weights", "program_samples", "program_held"),
     chunk=1,
     tolerance=1e-3,
 )
 def trade_off(params: Params, seeds: Seeds, record: lab.Recorder, *, axes: int) -> None:
-    """OPT over the heaviest axes by linear programming (an upper bound), and the slack that so many features cost."""
+    """The loss of a network of two neurons an axis over the heaviest axes, on samples that it was not fitted to (an
+    upper bound on OPT); the same with an axis that no component lies on; and the slack that so many features cost."""
     root = math.sqrt(params.head_dim)
     problem = GaussianMixture.multi_xor(params.head_dim, params.trade_weights, LABELS, root, balanced=False)
     sample = problem.sample(seeds, "program", params.program_samples)
+    held = problem.sample(seeds, "held-out", params.program_held)
     largest = 4 / root  # B_a1 = 1/t of the oracle, t = ‖μ‖/4
-    knots = np.linspace(0, root, 9)
-    found = [
-        opt_upper_bound(x.double().cpu().numpy()[:, :axes], y.double().cpu().numpy(), knots, largest)
-        for x, y in zip(sample.inputs, sample.labels, strict=True)
-    ]
+    known = list(range(axes))
+    found = _held_losses(sample, held, known, largest)
+    record(opt=found, opt_with_noise=_held_losses(sample, held, [*known, -1], largest))
     norm = sample.inputs.norm(dim=-1).mean(1)
-    record(opt=found)
     weights = seeds.normal("initial weights", 4096, params.head_dim)
     exact = mixture_gradient(problem, weights, weights.new_full(weights.shape[:2], params.threshold * root))
     axis = torch.eye(1, params.head_dim).roll(axes - 1, 1)
@@ -116,6 +117,25 @@ def trade_off(params: Params, seeds: Seeds, record: lab.Recorder, *, axes: int) 
         caught = in_cone(exact, axis.to(exact), width)[..., 0].double().mean(1)
         record(at={"width": width}, slack=slack, sum=torch.tensor(found) + slack.double().cpu())
         record(at={"width": width}, trials=4096, caught=caught)
+
+
+def _held_losses(sample: Sample, held: Sample, axes: list[int], largest: float) -> list[float]:
+    """Seed by seed, what a network of two neurons an axis loses on samples that it was not fitted to."""
+    terms = 2 * len(axes)
+    knots = np.linspace(0, math.sqrt(sample.inputs.shape[-1]), 9)
+    losses = []
+    for (x, y), (own_x, own_y) in zip(_rows(held, axes), _rows(sample, axes), strict=True):
+        network = small_opt_upper_bound(
+            own_x, own_y, knots, terms=terms, largest=largest, norm=largest * math.sqrt(terms)
+        )
+        losses.append(network.loss_on(x, y))
+    return losses
+
+
+def _rows(sample: Sample, axes: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Projections and labels of each seed."""
+    for inputs, labels in zip(sample.inputs, sample.labels, strict=True):
+        yield inputs[:, axes].double().cpu().numpy(), labels.double().cpu().numpy()
 
 
 @part.arm("balance", over={"largest_output": [0.0625, 1.0, 16.0], "terms": [2, 32]}, uses=(), chunk=64)

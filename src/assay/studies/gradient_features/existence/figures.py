@@ -27,15 +27,18 @@ def construction(m: Measurements[Params]) -> alt.LayerChart:
 
 @part.figure(
     "trade-off",
-    caption="XOR axes of unequal weight: least hinge loss with the heaviest axes (an upper bound on OPT) and the "
-    "slack that the theorem charges for them, by cone width. The slack is vacuous (above 1) throughout. Right: the "
+    caption="XOR axes of unequal weight: hinge loss on new samples of a network with two neurons on each of the "
+    "heaviest axes (an upper bound on OPT), the same with one more axis that no component lies on, and the slack that "
+    "the theorem charges, by cone width. The slack is vacuous (above 1) throughout. Right: the "
     "share of exact first gradients that lie within a cone of each width around an axis, from the heaviest to the "
     "lightest; lighter axes need wider cones.",
-    shows=("C8a", "C8b", "C8c"),
+    shows=("C8a", "C8b", "C8c", "N15"),
 )
 def trade_off(m: Measurements[Params]) -> alt.HConcatChart:
-    opt = m.rows("opt", arm="trade-off").with_columns(which=pl.lit("OPT (upper bound)"))
-    parts = [opt.select("which", "axes", "seed", "value")]
+    parts = []
+    for metric, which in (("opt", "OPT (upper bound)"), ("opt_with_noise", "with a noise axis")):
+        opt = m.rows(metric, arm="trade-off").with_columns(which=pl.lit(which))
+        parts.append(opt.select("which", "axes", "seed", "value"))
     for width in WIDTHS:
         slack = m.rows("slack", arm="trade-off", width=width).with_columns(which=pl.lit(f"slack, γ = {width:g}"))
         parts.append(slack.select("which", "axes", "seed", "value"))

@@ -61,22 +61,6 @@ def construct(
     return Construction(outputs, farthest, widest, empty)
 
 
-def opt_upper_bound(projections: np.ndarray, labels: np.ndarray, knots: np.ndarray, largest: float) -> float:
-    """An upper bound on OPT: the least mean hinge loss of Σ a_i·max(0, ±z_j − b) with |a_i| ≤ B_a1 over the given
-    projections z (n, axes) and knots b, a linear program."""
-    from scipy.optimize import linprog
-
-    signed = np.concatenate([projections, -projections], 1)
-    features = np.maximum(signed[:, :, None] - knots, 0).reshape(len(labels), -1)
-    n, size = features.shape
-    # Variables: outputs a, then slacks s ≥ max(0, 1 − y·g(x)).
-    costs = np.concatenate([np.zeros(size), np.full(n, 1 / n)])
-    rows = np.concatenate([-labels[:, None] * features, -np.eye(n)], 1)
-    limits = [(-largest, largest)] * size + [(0, None)] * n
-    found = linprog(costs, A_ub=rows, b_ub=-np.ones(n), bounds=limits, method="highs")
-    return float(found.fun)
-
-
 def components_of(mixture: GaussianMixture) -> tuple[Tensor, Tensor]:
     """Directions and labels of all components, antipodal ones apart."""
     unit: Tensor = mixture.means / mixture.means.norm(dim=1, keepdim=True)
@@ -93,28 +77,42 @@ def head_cost(constants: FeatureConstants, asked: GradientRequirements) -> float
 
 @dataclass(frozen=True)
 class SmallNetwork:
-    """A network of few neurons out of a dictionary: its outputs, 0 where a neuron is left out, and its hinge loss."""
+    """A network of few neurons out of a dictionary: its outputs, 0 where a neuron is left out, and its mean hinge loss
+    on the points that it was fitted to."""
 
     outputs: np.ndarray  # (neurons of the dictionary,): axis by axis, first +z, then −z, each with all knots
+    knots: np.ndarray
     loss: float
+
+    def loss_on(self, projections: np.ndarray, labels: np.ndarray) -> float:
+        """Its mean hinge loss on other points: unlike that on its own, it estimates the loss of the population, which
+        no network within the limits can have below OPT."""
+        return float(np.maximum(1 - labels * (_dictionary(projections, self.knots) @ self.outputs), 0).mean())
+
+
+def _dictionary(projections: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """max(0, ±z_j − b) for every axis j, sign and knot b, in this order: (n, 2·axes·knots)."""
+    signed = np.concatenate([projections, -projections], 1)
+    neurons: np.ndarray = np.maximum(signed[:, :, None] - knots, 0)
+    return neurons.reshape(len(projections), -1)
 
 
 def small_opt_upper_bound(
     projections: np.ndarray, labels: np.ndarray, knots: np.ndarray, *, terms: int, largest: float, norm: float
 ) -> SmallNetwork:
-    """An upper bound on OPT of the induced networks: the mean hinge loss of Σ a_i·max(0, ±z_j − b) with at most
-    ``terms`` r of the given neurons, |a_i| ≤ B_a1 and ‖a‖ ≤ B_a2.
+    """A network that bounds OPT of the induced networks from above: Σ a_i·max(0, ±z_j − b) with at most ``terms`` r of
+    the given neurons, |a_i| ≤ B_a1 and ‖a‖ ≤ B_a2, fitted to the least mean hinge loss on these points.
 
     Neurons are added one by one, each the one along which the loss falls fastest, and all outputs are then fitted anew.
-    The network found keeps every limit, so that its loss is an upper bound, however good the choice of neurons."""
+    The network found keeps every limit, so that its loss on points that it was not fitted to is an upper bound, however
+    good the choice of neurons."""
     if terms < 1:
         raise ValueError(f"a network has one neuron or more, not {terms}")
     if largest < 0 or norm < 0:
         raise ValueError(f"limits of outputs are 0 or more, not {largest:g} and {norm:g}")
-    signed = np.concatenate([projections, -projections], 1)
-    features = np.maximum(signed[:, :, None] - knots, 0).reshape(len(labels), -1)
+    features = _dictionary(projections, knots)
     outputs, chosen = np.zeros(features.shape[1]), list[int]()
-    best = SmallNetwork(outputs, 1.0)
+    best = SmallNetwork(outputs, knots, 1.0)
     weights = np.full(len(labels), 1 / len(labels))  # of the samples in the slope of the loss
     for _ in range(min(terms, features.shape[1])):
         slopes = np.abs((weights * labels) @ features)
@@ -127,7 +125,7 @@ def small_opt_upper_bound(
         outputs[chosen] = fitted
         loss = float(np.maximum(1 - labels * (features @ outputs), 0).mean())
         if loss < best.loss:
-            best = SmallNetwork(outputs, loss)
+            best = SmallNetwork(outputs, knots, loss)
     return best
 
 

@@ -21,7 +21,7 @@ from .learners import Choice, chosen_network, race
 
 AFTER: tuple[Choice, ...] = ("full", "ticket", "discovered", "random", "magnitude", "snip")
 AT_START: tuple[Choice, ...] = ("init", "init, ticket's norms", "init, ticket's norms, outputs")
-ON_PARITY: tuple[Choice, ...] = ("full", "ticket", "random", *AT_START)
+ON_PARITY: tuple[Choice, ...] = ("full", "ticket", "ticket, both signs", "random", *AT_START)
 HEADS: tuple[Choice, ...] = ("ticket", "ticket, spread", "random", "init")
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 PARITY_RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -144,6 +144,7 @@ def _race(params: Params, seeds: Seeds, record: lab.Recorder, setting: Setting, 
     record(steps=found.first + took, rate=found.rates, reached=found.reached)
     record(samples=found.first * params.race_batch + took * params.first_samples)
     record(trials=2000, error=found.error)
+    record(trials=net.biases.shape[1], always_on=(net.biases > 0).double().mean(1))
 
 
 @part.arm(

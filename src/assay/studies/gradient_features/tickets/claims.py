@@ -146,10 +146,48 @@ def parity_ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement
     "X18",
     "On the parity of 3 of 30 coordinates 24 random neurons after the step reach hinge loss 0.05 in fewer steps than "
     "the 24 nearest to the block.",
-    source="beyond the source: after the step nearly all neurons are near the block; first seen on seeds 3000 to 3003",
+    source="beyond the source; first seen on seeds 3000 to 3003. What it comes from: X20 and X21",
     when=PARITY,
 )
 def parity_random_beats_ticket(m: Measurements[Params]) -> Judgement:
     where = {"arm": "parity-tickets"}
     lead = m.final("steps", who="ticket", **where) - m.final("steps", who="random", **where)
     return lead.named("steps, ticket − random").above(0)
+
+
+@part.claim(
+    "X20",
+    "On the parity of 3 of 30 coordinates at least nine in ten of the 24 neurons nearest to the block after one step "
+    "have thresholds of one sign.",
+    source="beyond the source: by the sign of the threshold a gradient contains E[yx], which lies on the block",
+    when=PARITY,
+)
+def ticket_has_one_sign(m: Measurements[Params]) -> Judgement:
+    share = m.final("always_on", arm="parity-tickets", who="ticket")
+    return (share - 0.5).map(abs).named("share of one sign − 1/2").at_least(0.4)
+
+
+@part.claim(
+    "X21",
+    "On the parity of 3 of 30 coordinates 24 neurons near the block, half of them with thresholds of either sign, "
+    "reach hinge loss 0.05 in fewer steps than the 24 nearest.",
+    source="beyond the source: what the nearest lack against random neurons (X18) is a sign, not a direction",
+    when=PARITY,
+)
+def both_signs_beat_nearest(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "parity-tickets"}
+    lead = m.final("steps", who="ticket", **where) - m.final("steps", who="ticket, both signs", **where)
+    return lead.named("steps, nearest − both signs").above(0)
+
+
+@part.claim(
+    "X22",
+    "On the parity of 3 of 30 coordinates 24 neurons near the block, half of them with thresholds of either sign, "
+    "reach hinge loss 0.05 in fewer steps than 24 random ones after the step.",
+    source="beyond the source: a ticket whose signs are balanced as the random neurons' are",
+    when=PARITY,
+)
+def both_signs_beat_random(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "parity-tickets"}
+    lead = m.final("steps", who="random", **where) - m.final("steps", who="ticket, both signs", **where)
+    return lead.named("steps, random − both signs").above(0)

@@ -33,6 +33,7 @@ def _race_rows(m: Measurements[Params], arm: str, networks: Sequence[str]) -> pl
                 "steps": charts.plus_minus(m.final("steps", arm=arm, who=who), 1),
                 "samples": charts.plus_minus(m.final("samples", arm=arm, who=who), 0),
                 "error": charts.plus_minus(m.final("error", arm=arm, who=who), 4),
+                "always on": charts.plus_minus(m.final("always_on", arm=arm, who=who), 2),
                 "rates": f"{min(rates):g} to {max(rates):g}",
                 "reached": f"{int(m.rows('reached', arm=arm, who=who)['value'].sum())} of {len(rates)}",
             }
@@ -78,9 +79,9 @@ def tickets(m: Measurements[Params]) -> alt.LayerChart:
 
 @part.figure(
     "parity-tickets",
-    caption="Parity of 3 of 30 coordinates: the same race. After the step nearly all neurons are near the block, and "
-    "random ones are faster than the nearest.",
-    shows=("C6j", "C6k", "C6l", "X18"),
+    caption="Parity of 3 of 30 coordinates: the same race. Thresholds of the 24 nearest neurons after the step have "
+    "one sign; 'ticket, both signs' takes half of its neurons from either.",
+    shows=("C6j", "C6k", "C6l", "X18", "X20", "X21", "X22"),
 )
 def parity_tickets(m: Measurements[Params]) -> alt.LayerChart:
     return _race_curves(m, "parity-tickets")
@@ -99,8 +100,9 @@ def race_table(m: Measurements[Params]) -> pl.DataFrame:
 @part.table(
     "parity-tickets",
     caption="Parity of 3 of 30 coordinates: steps and samples until hinge loss 0.05, the last step where it was not "
-    "reached; test error at the end and the rates chosen.",
-    shows=("C6j", "C6k", "C6l", "X18"),
+    "reached; test error at the end, the share of neurons whose threshold lets them fire at the input 0, and the rates "
+    "chosen.",
+    shows=("C6j", "C6k", "C6l", "X18", "X20", "X21", "X22"),
 )
 def parity_race_table(m: Measurements[Params]) -> pl.DataFrame:
     return _race_rows(m, "parity-tickets", ON_PARITY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,6 +21,7 @@ Choice = Literal[
     "full",
     "ticket",
     "ticket, spread",
+    "ticket, both signs",
     "discovered",
     "random",
     "magnitude",
@@ -48,6 +50,8 @@ def chosen_network(
         return keep(net, ticket)
     if who == "ticket, spread":
         return keep(net, spread_over_switches(net, nearest(net, features, 2 * each), each))
+    if who == "ticket, both signs":
+        return keep(net, nearest_of_both_signs(net, features, each))
     if who == "discovered":
         return keep(net, nearest(net, discovered(net, features.shape[-2], cosine=0.7), each))
     scores = net.weights.norm(dim=-1) if who == "magnitude" else sensitivity(net, sample)
@@ -66,6 +70,18 @@ def nearest(net: TwoLayer, features: Tensor, each: int) -> Tensor:
     signed = torch.cat([features, -features], -2)
     found = cosines(net.weights, signed)  # (seeds, neurons, signed features)
     return found.topk(each, dim=1).indices.mT.flatten(1)
+
+
+def nearest_of_both_signs(net: TwoLayer, features: Tensor, each: int) -> Tensor:
+    """Half of the ``each`` neurons for every signed feature among those with a threshold above 0 and half among those
+    with one below: the nearest of all may have thresholds of one sign only."""
+    signed = torch.cat([features, -features], -2)
+    found = cosines(net.weights, signed)  # (seeds, neurons, signed features)
+    halves = []
+    for sign, size in ((1, each - each // 2), (-1, each // 2)):
+        side = found.masked_fill((net.biases.sign() != sign).unsqueeze(-1), -math.inf)
+        halves.append(side.topk(size, dim=1).indices)
+    return torch.cat(halves, 1).mT.flatten(1)
 
 
 def spread_over_switches(net: TwoLayer, candidates: Tensor, each: int) -> Tensor:
