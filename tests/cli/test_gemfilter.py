@@ -2,8 +2,11 @@
 
 import io
 import json
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +79,31 @@ def test_the_table_says_what_was_measured(folder):
         assert words in done.stdout, words
     assert "40 of" in done.stdout
     assert " then " in done.stdout
+
+
+def test_a_long_question_stands_whole_behind_every_chunk(folder):
+    question = "What is sentence number " * 40 + "served?"
+    usual = ["gemfilter", "--model", folder, "--prompt-file", folder / "text.txt", "--question", question]
+    usual += ["--keep", 40, "--layer", 1, "--chunk", 60, "--new", 2, "--show", "--json"]
+    made, said = {}, {}
+    for tail in (None, 176, 64):
+        done = assay(*usual, *([] if tail is None else ["--tail", tail]))
+        assert done.returncode == 0, done.stderr
+        made[tail], said[tail] = json.loads(done.stdout), done.stderr
+    assert made[None]["kept"] == made[176]["kept"] != made[64]["kept"]
+    assert "every chunk ends in the last 64 of them only: a longer tail holds all" in said[64]
+    assert "every chunk ends in" not in said[None] + said[176]
+
+
+def test_the_first_command_of_the_guide_works(folder):
+    guide = (Path(__file__).parents[2] / "docs/methods/gemfilter.md").read_text()
+    (line,) = re.findall(r"^\$ assay (gemfilter --model .*)$", guide, re.M)
+    words = shlex.split(line)
+    for name, ours in (("smollm2", folder), ("notes.txt", folder / "text.txt")):
+        words[words.index(name)] = ours
+    done = assay(*words, "--layer", 1)  # measuring the layer takes minutes
+    assert done.returncode == 0, done.stderr
+    assert "tokens kept" in done.stdout
 
 
 def test_a_grid_of_needles_with_its_heat_map(folder, tmp_path):
@@ -172,6 +200,7 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--compare", "magic"], "a method must be one of full, snapkv"),
         (["--new", 0], "Invalid value for '--new'"),
         (["--chunk", 0], "chunk must be at least 2"),
+        (["--tail", 20], "a tail stands behind every chunk: it goes with chunk only"),
         (["--prompt-file", "empty.txt"], "empty.txt is empty: there is nothing to read"),
         (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
         (["--page", "no/such/place.html"], "cannot write no/such/place.html"),

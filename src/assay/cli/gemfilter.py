@@ -46,6 +46,10 @@ def gemfilter(
     layer: Layer = "auto",
     rule: Rule = None,
     chunk: Chunk = None,
+    tail: Annotated[
+        int | None,
+        typer.Option("--tail", help="Tokens of the prompt's end behind every chunk; the whole question else."),
+    ] = None,
     compare: Annotated[str, typer.Option("--compare", help="Also answer with full, snapkv, h2o, one-run.")] = "",
     new: Annotated[int, typer.Option("--new", min=1, help="Tokens to generate at most.")] = 50,
     show: Annotated[bool, typer.Option("--show", help="Print the text that was kept.")] = False,
@@ -63,7 +67,7 @@ def gemfilter(
         raise UserError(f"{prompt_file} is empty: there is nothing to read")
     writable(page)
     with one_sentence():
-        comparison = Comparison(("gemfilter", *_names(compare)), _keep(keep), _layer(layer), rule, _chunk(chunk))
+        comparison = Comparison(("gemfilter", *_names(compare)), _keep(keep), _layer(layer), rule, _chunk(chunk), tail)
         loaded = _loaded(model, device)
         made = ask(loaded, comparison, text, question, new=new, chat=chat, tell=say)
     assert made.selection is not None  # GemFilter is always asked

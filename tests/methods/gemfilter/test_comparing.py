@@ -1,7 +1,10 @@
 """What the commands do, from Python: one question to several methods, and a needle test."""
 
+import re
+
 import pytest
 
+from assay.evaluation import Needle
 from assay.methods.gemfilter.comparing import METHODS, Comparison, ask
 from assay.methods.gemfilter.needle_test import NeedleTest
 from assay.networks import load_model
@@ -39,12 +42,58 @@ def test_prompts_beyond_the_context_are_told_of_and_read_in_chunks(loaded):
     assert len(said) == 1
     assert "tokens at once exceed the 512 that the model was trained for: chunk='auto'" in said[0]
     said.clear()
-    made = ask(loaded, Comparison(("gemfilter",), keep=40, layer=1, chunk="auto"), long, new=1, tell=said.append)
+    cut = Comparison(("gemfilter",), keep=40, layer=1, chunk="auto")
+    made = ask(loaded, cut, long, "What is sentence number?", new=1, tell=said.append)
     assert said == []
     assert made.facts().endswith(f"chosen by layer 1 with 'logits', {made.selection.chunks} chunks")
     assert made.selection.chunks > 3
     with pytest.raises(ValueError, match="one-run reads the prompt whole"):
         Comparison(("one-run",), chunk=64)
+
+
+def test_chunks_end_in_the_whole_question(loaded):
+    said, long, question = [], " ".join([TEXT] * 3), "What is sentence number " * 40 + "served?"
+    cut = {"methods": ("gemfilter",), "keep": 40, "layer": 1, "chunk": 60}
+
+    def tail(question, **more):
+        said.clear()
+        return ask(loaded, Comparison(**{**cut, **more}), long, question, new=1, tell=said.append).chosen.tail
+
+    assert tail("What is sentence number?") == 128
+    assert said == []
+    # 40 times 4 words, and what the command puts around them, up to the next multiple of 16.
+    assert tail(question) == 176
+    assert said == []
+    assert tail(question, tail=200) == 200
+    assert said == []
+    assert tail(question, tail=64) == 64
+    (cut_off,) = said
+    assert re.match(
+        r"the question has 1\d\d tokens .* every chunk ends in the last 64 of them only: a longer tail", cut_off
+    )
+    assert tail(question * 2, chunk="auto") == 336
+    assert any("the last 128 of them only: a chunk of a stated size holds all" in sentence for sentence in said)
+    assert tail("") == 128
+    assert said == [
+        "no question is known apart from the text: the prompt's last 128 tokens stand behind every chunk, and a longer "
+        "question among them needs a longer tail"
+    ]
+    for options in ({"tail": 100}, {"keep": 2000}, {"chunk": 2000, "keep": 0.9}):
+        tail("", **options)
+        assert not any("no question" in sentence for sentence in said)
+
+
+def test_a_needle_test_asks_whole_questions_too(loaded):
+    words = "What is sentence number " * 40
+    needle = Needle("This is sentence number 7.", f"{words}served?", "number")
+    test = NeedleTest(Comparison(("gemfilter",), layer=1, chunk=60), [400], depths=1, haystack=TEXT, needle=needle)
+    short = NeedleTest(
+        Comparison(("gemfilter",), layer=1, chunk=60, tail=64), [400], depths=1, haystack=TEXT, needle=needle
+    )
+    for one, told in ((test, 0), (short, 1)):
+        said = []
+        one.run(loaded, said.append)
+        assert sum("the question has" in sentence for sentence in said) == told
 
 
 def test_a_needle_test_has_rows_shares_and_scans(loaded):
@@ -78,6 +127,9 @@ def test_words_that_mean_nothing_are_refused_without_a_model():
         ({"keep": 0}, "keep must be at least 1, not 0"),
         ({"rule": "best"}, "rule must be one of"),
         ({"layer": -1}, "layer must be at least 0"),
+        ({"chunk": 64, "tail": 0}, "tail must be at least 1"),
+        ({"chunk": 64, "tail": 8}, "tail must hold the 16 rows of the window, not 8 tokens"),
+        ({"tail": 64}, "a tail stands behind every chunk: it goes with chunk only"),
     ):
         with pytest.raises(ValueError, match=sentence):
             Comparison(**words)

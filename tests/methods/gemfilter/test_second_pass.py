@@ -1,9 +1,12 @@
 """Generation from the kept tokens: as transformers' own decoding loop, and consistent with the whole prompt."""
 
+import warnings
+
 import pytest
 import torch
 
 from assay.methods.gemfilter import GemFilter
+from assay.methods.gemfilter.cautions import no_room
 
 transformers = pytest.importorskip("transformers")
 GEM = GemFilter(layer=2, keep=20)
@@ -154,3 +157,25 @@ def test_a_cache_that_belongs_to_other_tokens_is_withheld(llama, ids):
 def test_a_filter_without_a_head_says_that_it_cannot_answer(llama, ids):
     with pytest.raises(ValueError, match="LlamaModel has no head and cannot answer"):
         GEM.generate(llama.model, ids, max_new_tokens=2)
+
+
+@pytest.mark.parametrize("length", [{"max_new_tokens": 4}, {"max_length": 304}], ids=["new", "length"])
+def test_kept_tokens_that_leave_the_answer_no_room_in_the_context_are_told_of(make_model, ids, length):
+    model, long, options = make_model("Llama", max_position_embeddings=64), ids.repeat(1, 5), {"do_sample": False}
+    for keep, kept in ((0.5, 150), (62, 62)):
+        gem = GemFilter(layer=2, keep=keep, chunk=20, tail=8)
+        said = f"^{kept} kept tokens and 4 new ones exceed the 64 that the model was trained for: a smaller keep"
+        with pytest.warns(UserWarning, match=said):
+            gem.generate(model, long, **length, **options)
+        with pytest.warns(UserWarning, match=said):
+            model.generate(long, custom_generate=gem, **length, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GemFilter(layer=2, keep=0.5, chunk=20, tail=8).select(model, long)  # its tokens may go to another model
+        GemFilter(layer=2, keep=60, chunk=20, tail=8).generate(model, long, **length, **options)
+
+
+def test_an_answer_of_unknown_length_counts_for_nothing(make_model):
+    model = make_model("Llama", max_position_embeddings=64)
+    assert no_room(model, 64, 0) is None
+    assert no_room(model, 1125, 0).startswith("1,125 kept tokens exceed the 64 that the model was trained for")

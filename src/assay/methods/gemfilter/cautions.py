@@ -39,3 +39,12 @@ def too_long(model: nn.Module, length: int) -> str | None:
         f"{length:,} tokens at once exceed the {context:,} that the model was trained for: chunk='auto' reads a prompt "
         "of any length in pieces"
     )
+
+
+def no_room(model: nn.Module, kept: int, new: int) -> str | None:
+    """That the kept tokens and the answer behind them, 0 where its length is not known, are more than the model was
+    trained for."""
+    if kept + new <= (context := context_length(model, kept + new)):
+        return None
+    read = f"{kept:,} kept tokens and {new:,} new ones" if new else f"{kept:,} kept tokens"
+    return f"{read} exceed the {context:,} that the model was trained for: a smaller keep leaves room for the answer"

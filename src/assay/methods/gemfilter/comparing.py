@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 from assay.evaluation.answering import Answer, answer, chat_ids
@@ -21,6 +22,8 @@ from assay.networks.pretrained import Loaded, context_length
 
 METHODS = ("full", "snapkv", "h2o", "one-run", "gemfilter")
 _KEEP_ONE_IN = 8
+#: A tail that is made for a question has a multiple of so many tokens.
+_TAIL_STEP = 16
 
 Tell = Callable[[str], None]
 
@@ -44,8 +47,8 @@ class Comparison:
     """Which methods, and the filter whose budget they share.
 
     Without ``keep`` an eighth of a prompt stays; below 1 it is a share of the prompt. ``layer="auto"`` measures the
-    layer on needle prompts of about the prompt's length, and the rule with it unless one is named. ``chunk`` is
-    GemFilter's.
+    layer on needle prompts of about the prompt's length, and the rule with it unless one is named. ``chunk`` and
+    ``tail`` are GemFilter's; left out, the tail holds the question where that is longer than the usual one.
     """
 
     methods: Sequence[str] = ("full", "gemfilter")
@@ -53,18 +56,24 @@ class Comparison:
     layer: int | Literal["auto"] = "auto"
     rule: str | None = None
     chunk: int | Literal["auto"] | None = None
+    tail: int | None = None
 
     def __post_init__(self) -> None:
         for name in self.methods:
             one_of("a method", name, METHODS)
-        self._wanted(1 if self.keep is None else self.keep)
+        wanted = self._wanted(1 if self.keep is None else self.keep)
+        if self.tail is not None and self.chunk is None:
+            raise ValueError("a tail stands behind every chunk: it goes with chunk only")
+        if self.layer == "auto" and self.rule is None:
+            replace(wanted, rule="window")  # one of the rules that are measured: refused before any work is done
         if self.chunk is not None and "one-run" in self.methods:
             raise ValueError("one-run reads the prompt whole: it does not go with chunks")
 
     def _wanted(self, keep: float) -> GemFilter:
         """The filter that was asked for, at layer 0 where one is to be measured."""
         layer = 0 if self.layer == "auto" else self.layer
-        return GemFilter(layer=layer, keep=keep, rule=self.rule or "logits", chunk=self.chunk)  # type: ignore[arg-type]
+        chosen = GemFilter(layer=layer, keep=keep, rule=self.rule or "logits", chunk=self.chunk)  # type: ignore[arg-type]
+        return chosen if self.tail is None else replace(chosen, tail=self.tail)
 
     def budget(self, length: int) -> int:
         """Tokens that stay of a prompt of ``length``."""
@@ -94,6 +103,29 @@ class Comparison:
         tell(choice.sentence() if choice.reliable else f"not reliable: {choice.sentence()}")
         return choice.filter()
 
+    def asking(self, chosen: GemFilter, loaded: Loaded, length: int, question: int, tell: Tell = _silent) -> GemFilter:
+        """The filter whose chunks end in the whole question: the last ``question`` tokens of a prompt of ``length``, 0
+        where nobody knows it. ``tell`` hears what a chunk may lack of it.
+
+        The layer is measured with the usual tail, so that questions of all lengths share a choice."""
+        if self.tail is None and question > chosen.tail:
+            chosen = replace(chosen, tail=-(-question // _TAIL_STEP) * _TAIL_STEP)
+        layout = chosen.layout(loaded.model, length)
+        if layout is None or length <= chosen.budget(length):
+            return chosen
+        if question > layout.tail:
+            more = "a longer tail" if layout.tail == chosen.tail else "a chunk of a stated size"
+            tell(
+                f"the question has {question:,} tokens with the template behind it, and every chunk ends in the last "
+                f"{layout.tail:,} of them only: {more} holds all"
+            )
+        elif not question and self.tail is None:
+            tell(
+                f"no question is known apart from the text: the prompt's last {layout.tail:,} tokens stand behind "
+                "every chunk, and a longer question among them needs a longer tail"
+            )
+        return chosen
+
     def made(self, chosen: GemFilter) -> dict[str, Method]:
         """The methods by name, with the filter's budget."""
         keep = int(chosen.keep)
@@ -106,6 +138,16 @@ class Comparison:
             "gemfilter": lambda: chosen,
         }
         return {name: known[name]() for name in self.methods}
+
+
+def question_tokens(loaded: Loaded, ids: Sequence[int], question: str, *, chat: bool = True) -> int:
+    """How many of a prompt's last tokens are the question with the template behind it: those that it shares with the
+    same question about nothing."""
+    if not question:
+        return 0
+    alone, _ = chat_ids(loaded, "", question, chat=chat)
+    ends = zip(reversed(ids), reversed(alone), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
 
 
 @dataclass(frozen=True)
@@ -158,6 +200,8 @@ def ask(
     if len(ids) > (most := context_length(loaded.model, len(ids))) and comparison.methods != ("gemfilter",):
         tell(f"the prompt's {len(ids):,} tokens exceed the {most:,} that the model was trained for")
     chosen = comparison.filter(loaded, len(ids), tell)
+    asked = question_tokens(loaded, ids, question, chat=chat)
+    chosen = comparison.asking(chosen, loaded, len(ids), asked, tell)
     with warnings_told(tell):
         answers = {name: answer(loaded, ids, method, new) for name, method in comparison.made(chosen).items()}
     return Answered(chosen, ids, templated, answers, peak_counts(loaded.model.device))

@@ -11,7 +11,7 @@ from assay.evaluation.answering import needle_table
 from assay.evaluation.needle_kinds import NEEDLES, Needle
 from assay.evaluation.needles import NeedlePrompt, needle_grid
 from assay.methods._checks import check_fields, limits, one_of
-from assay.methods.gemfilter.comparing import Comparison, Tell, _silent, warnings_told
+from assay.methods.gemfilter.comparing import Comparison, Tell, _silent, question_tokens, warnings_told
 from assay.methods.gemfilter.layers import LayerScan, layer_scan
 from assay.networks.pretrained import Loaded
 
@@ -92,6 +92,8 @@ class NeedleTest:
             # Prompts first: a length that leaves no room is refused before a layer is measured at another one.
             grid = list(needle_grid(loaded.tokenizer, [size], places, self.prompts, needle=self.needle, **options))
             chosen = self.comparison.filter(loaded, size, tell)
+            asked = max(question_tokens(loaded, one.input_ids, one.needle.question, chat=one.chat) for one in grid)
+            chosen = self.comparison.asking(chosen, loaded, size, asked, tell)
             report.chat.append(grid[0].chat)
             if self.scan:
                 told = {"base": chosen, "progress": lambda text: tell(f"scan: {text}")}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from assay.methods.gemfilter.adapter import added_by_the_caller, positions_of
+from assay.methods.gemfilter.cautions import no_room
 from assay.methods.gemfilter.prompts import prompt_of, tokens_alone
 from assay.methods.gemfilter.selection import Selection
 
@@ -26,14 +28,17 @@ def answer_from(model: Any, selection: Selection, input_ids: Tensor, **kwargs: A
             f"{type(model).__name__} has no head and cannot answer: select with it, and give the kept tokens to a "
             "whole model"
         )
-    dropped = input_ids.shape[1] - selection.input_ids.shape[1]
+    kept = selection.input_ids.shape[1]
+    dropped = input_ids.shape[1] - kept
     kwargs = _without_dropped(kwargs, dropped, model.generation_config)
+    if wrong := no_room(model, kept, _new_tokens(kwargs, kept, model.generation_config)):
+        warnings.warn(wrong, stacklevel=4)
     made = model.generate(input_ids=selection.input_ids, attention_mask=selection.attention_mask, **kwargs)
     bare = isinstance(made, Tensor)
     sequences = made if bare else made.sequences
     copies = sequences.shape[0] // len(input_ids)
     whole = input_ids.repeat_interleave(copies, dim=0).to(sequences.device)
-    sequences = torch.cat([whole, sequences[:, selection.input_ids.shape[1] :]], dim=1)
+    sequences = torch.cat([whole, sequences[:, kept:]], dim=1)
     if bare:
         return sequences
     cache = made.get("past_key_values")
@@ -56,6 +61,16 @@ def _without_dropped(kwargs: dict[str, Any], dropped: int, usual: Any) -> dict[s
             setattr(config, name, max(1, getattr(config, name) - dropped))
             kwargs["generation_config"] = config
     return kwargs
+
+
+def _new_tokens(kwargs: dict[str, Any], kept: int, usual: Any) -> int:
+    """How long the answer behind the kept tokens may become, 0 where nothing says it."""
+    places = kwargs, vars(kwargs.get("generation_config") or usual)
+    new, length = (
+        next((place[name] for place in places if place.get(name) is not None), None)
+        for name in ("max_new_tokens", "max_length")
+    )
+    return max(0, (length or 0) - kept) if new is None else int(new)
 
 
 def decode_for(
