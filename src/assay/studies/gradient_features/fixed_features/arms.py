@@ -34,6 +34,7 @@ TUNING_SEED = 1_000_000  # tuning seeds lie where no run reaches
 
 class Params(FirstStep, Testing):
     hard_dims: tuple[PositiveInt, ...] = Field((81, 100, 144), description="dimensions of the hard XOR mixture")
+    wide_dims: tuple[PositiveInt, ...] = Field((81,), description="dimensions at which d² random features are tried")
     hard_ratio: float = Field(2.83, gt=0, description="√d/σ_B of the hard XOR mixture")
     step_neurons: int = Field(256, ge=8, description="neurons m, of which the network has 4m")
     random_threshold: float = Field(0.0, ge=0, description="threshold of random ReLU features, tuned")
@@ -45,6 +46,7 @@ class Params(FirstStep, Testing):
     @model_validator(mode="after")
     def _xor_grids_grow(self) -> Self:
         check_growing("hard_dims", self.hard_dims)
+        check_growing("wide_dims", self.wide_dims)
         check_growing("kernel_samples", self.kernel_samples)
         return self
 
@@ -53,9 +55,11 @@ part = lab.Part(
     "fixed_features",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(hard_dims=(25, 36), step_neurons=64, kernel_samples=(200, 400), kernel_dim=36),
+        "smoke": lab.PartPreset(
+            hard_dims=(25, 36), wide_dims=(25,), step_neurons=64, kernel_samples=(200, 400), kernel_dim=36
+        ),
         "laptop": lab.PartPreset(fewer={"xor-mild": 4, "xor-wide": 5, "xor-kernels": 6, "xor-tuning": 3}),
-        "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400), both_steps=200),
+        "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400), wide_dims=(100, 400), both_steps=200),
     },
 )
 
@@ -122,13 +126,13 @@ def _compare(params: Params, seeds: Seeds, record: lab.Recorder, problem: Gaussi
 
 @part.arm(
     "xor-wide",
-    uses=("test_samples", "hard_ratio", "hard_dims", "random_threshold"),
+    over={"dim": lambda p: p.wide_dims},
+    uses=("test_samples", "hard_ratio", "random_threshold"),
     chunk=1,
     tolerance=0.05,
 )
-def xor_wide(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
-    """As many as d² random ReLU features at the smallest dimension, through their inner products."""
-    dim = params.hard_dims[0]
+def xor_wide(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: int) -> None:
+    """As many as d² random ReLU features, through their inner products."""
     problem = GaussianMixture.xor(dim, math.sqrt(dim) / params.hard_ratio)
     train = problem.sample(seeds, "train", math.ceil(2 * dim**1.5))
     test = problem.sample(seeds, "test", params.test_samples)
