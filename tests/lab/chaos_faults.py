@@ -231,6 +231,7 @@ class KilledRayNode(Fault):
     """One of two nodes of a ray cluster is killed; the run goes on with the other."""
 
     share = 0.2
+    missed = ("nothing left to do",)
     delay = 0.5
 
     def __enter__(self) -> Fault:
@@ -251,10 +252,11 @@ class KilledRayNode(Fault):
             while len(self.trial.units()) == stored < 5 and time.monotonic() < deadline:
                 time.sleep(0.05)
             self.trial.pause(1.0)
+            late = child.ended()
             print("kill", file=nodes.stdin, flush=True)
             end = child.answer()["end"]
             nodes.stdin.close()
-        return end
+        return "nothing left to do" if late and end == "complete" else end
 
 
 FAULTS: dict[str, type[Fault]] = {
