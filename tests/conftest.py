@@ -3,9 +3,14 @@
 import os
 import re
 import shutil
+import signal
 
 import pytest
 import torch
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control starts what it puts into the background deaf to Ctrl-C, and so are its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TEXT = " ".join(f"This is sentence number {i} of a long and quiet story." for i in range(60))
 
