@@ -2,7 +2,7 @@
 
 import json
 
-from assay.report.tables import refresh
+from assay.report.tables import refresh, rows_of
 
 RESULT = {"rows": [{"tokens": 8, "speed up": 2.5, "GiB": 1.0}], "machine": "a machine", "versions": "assay 0"}
 
@@ -70,6 +70,18 @@ def test_pieces_of_another_preset_stand_beside_as_one_run(tmp_path):
     words = "At `paper` in place of `laptop` 1 of 2 verdicts are the same. The others: C1b holds → fails (0.5)."
     assert f"{words} 1 more claim was stated in other words then." in made
     assert "(Preset `paper` on digits, 100 seeds, cpu, cuda.)" in made
+
+
+def test_a_claim_that_was_stated_anew_is_taken_from_the_newest_piece():
+    old, new = {"started": "2026-01-01", "arms": ["a"]}, {"started": "2026-02-02", "arms": ["b"]}
+    restated = CLAIM | {"statement": "In other words.", "verdict": "fails"}
+    whole = {"started": "2026-01-15", "claims": [CLAIM, CLAIM | {"id": "C1b", "verdict": "not run"}]}
+    same = CLAIM | {"verdict": "fails"}
+    assert rows_of([new | {"claims": [restated]}, whole])["C1a"] is restated
+    assert rows_of([old | {"claims": [restated]}, whole])["C1a"] is CLAIM, "an older statement takes no place"
+    assert rows_of([new | {"claims": [same]}, whole])["C1a"] is CLAIM, "of equal statements the whole run's is taken"
+    filled = CLAIM | {"id": "C1b"}
+    assert rows_of([whole, old | {"claims": [filled]}])["C1b"] is filled
 
 
 def test_a_scoreboard_has_a_row_per_study(tmp_path):

@@ -14,6 +14,8 @@ from assay.lab.findings import finding_of
 from assay.lab.phase_map import PhaseMap
 from assay.lab.results import BUNDLED
 
+from .tables import rows_of
+
 _DEFAULTS = {"headline": False, "run": "", "seeds": 0, "method": ""}
 _MOST_COLUMNS = 9
 _COUNTED = ("times", "wrong", "missed")  # of a kind of fault, beside how runs ended
@@ -118,14 +120,12 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _findings(parts: Iterable[Mapping[str, Any]]) -> dict[str, Finding]:
-    """Every claim of the parts, of the whole run where there is one; a part fills in what that did not judge."""
+    """Every claim of the parts, as ``rows_of`` chooses them."""
     found: dict[str, Finding] = {}
-    for part in sorted(parts, key=lambda part: "arms" in part):
-        for row in part["claims"]:
-            if row["id"] not in found or found[row["id"]].judgement.verdict == "not run":
-                finding = finding_of(_DEFAULTS | row)
-                region, _ = Region.read(finding.judgement.criterion)
-                found[row["id"]] = replace(finding, judgement=replace(finding.judgement, region=region))
+    for row in rows_of(parts).values():
+        finding = finding_of(_DEFAULTS | row)
+        region, _ = Region.read(finding.judgement.criterion)
+        found[row["id"]] = replace(finding, judgement=replace(finding.judgement, region=region))
     return found
 
 

@@ -17,7 +17,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,21 +92,31 @@ def _around(claim: dict[str, Any]) -> str:
 
 
 def whole(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One summary out of the pieces of a preset: each claim as the first piece that judged it has it."""
+    """One summary out of the pieces of a preset, its claims as ``rows_of`` chooses them."""
     if len(pieces) == 1:
         return pieces[0]
-    claims: dict[str, dict[str, Any]] = {}
-    for piece in sorted(pieces, key=lambda piece: "arms" in piece):  # a whole run before parts of one
-        for claim in piece["claims"]:
-            if claims.get(claim["id"], {}).get("verdict", "not run") == "not run":
-                claims[claim["id"]] = claim
     return {
         "preset": pieces[0]["preset"],
         "data": sorted({name for piece in pieces for name in piece.get("data", ())}),
         "seeds": max(piece["seeds"] for piece in pieces),
         "device": ", ".join(sorted({name for piece in pieces for name in piece["device"].split(", ")})),
-        "claims": list(claims.values()),
+        "claims": list(rows_of(pieces).values()),
     }
+
+
+def rows_of(pieces: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Each claim of the pieces of a preset, by its identifier: of the whole run where there is one. A part fills in what
+    that did not judge, and takes the place of what it judged when the claim was stated otherwise."""
+    rows: dict[str, dict[str, Any]] = {}
+    judged_at: dict[str, str] = {}
+    for piece in sorted(pieces, key=lambda piece: "arms" in piece):
+        when = piece.get("started", "")
+        for claim in piece["claims"]:
+            id, known = claim["id"], rows.get(claim["id"])
+            restated = known and known["statement"] != claim["statement"] and when > judged_at[id]
+            if known is None or (claim["verdict"] != "not run" and (known["verdict"] == "not run" or restated)):
+                rows[id], judged_at[id] = claim, when
+    return rows
 
 
 def beside_words(first: dict[str, Any], second: dict[str, Any]) -> str:
