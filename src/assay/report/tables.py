@@ -105,8 +105,8 @@ def whole(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def rows_of(pieces: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Each claim of the pieces of a preset, by its identifier: of the whole run where there is one. A part fills in what
-    that did not judge, and takes the place of what it judged when the claim was stated otherwise."""
+    """Each claim of the pieces of a preset, by its identifier: of the whole run where there is one. A part fills in
+    what that did not judge, and takes the place of what it judged when the claim was stated otherwise."""
     rows: dict[str, dict[str, Any]] = {}
     judged_at: dict[str, str] = {}
     for piece in sorted(pieces, key=lambda piece: "arms" in piece):
