@@ -58,6 +58,6 @@ study = lab.Study(
     presets={
         "smoke": lab.Preset(seeds=3, cost="10 s", test_samples=1000),
         "laptop": lab.Preset(seeds=8, cost="6 min"),
-        "paper": lab.Preset(seeds=8, cost="70 min on a GPU and 16 cores", test_samples=20_000),
+        "paper": lab.Preset(seeds=8, cost="70 min on a GPU", test_samples=20_000),
     },
 )

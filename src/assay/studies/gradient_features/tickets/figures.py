@@ -80,8 +80,8 @@ def tickets(m: Measurements[Params]) -> alt.LayerChart:
 @part.figure(
     "parity-tickets",
     caption="Parity of 3 of 30 coordinates: the same race. Thresholds of the 24 nearest neurons after the step have "
-    "one sign; 'ticket, both signs' takes half of its neurons from either.",
-    shows=("C6j", "C6k", "C6l", "X18", "X20", "X21", "X22"),
+    "one sign (table parity-tickets); 'ticket, both signs' takes half of its neurons from either.",
+    shows=("C6j", "C6k", "C6l", "X18", "X21", "X22"),
 )
 def parity_tickets(m: Measurements[Params]) -> alt.LayerChart:
     return _race_curves(m, "parity-tickets")
