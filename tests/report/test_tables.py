@@ -64,12 +64,13 @@ def test_pieces_of_another_preset_stand_beside_as_one_run(tmp_path):
     first = SUMMARY | {"claims": [CLAIM, CLAIM | {"id": "C1b"}, CLAIM | {"id": "C1c"}]}
     (tmp_path / "results" / "a.laptop.json").write_text(json.dumps(first))
     (tmp_path / "results" / "a.paper.x.json").write_text(json.dumps(piece | {"claims": [CLAIM, missing]}))
+    failed, old = failed | {"seeds": 100, "estimate": None}, old | {"seeds": 3}
     other = piece | {"device": "cuda", "seeds": 100, "claims": [failed, old]}
     (tmp_path / "results" / "a.paper.y.json").write_text(json.dumps(other))
     made = refresh("<!-- beside: results/a.laptop.json results/a.paper*.json -->\n<!-- end -->\n", tmp_path)
-    words = "At `paper` in place of `laptop` 1 of 2 verdicts are the same. The others: C1b holds → fails (0.5)."
+    words = "At `paper` in place of `laptop` 1 of 2 verdicts are the same. The others: C1b holds → fails."
     assert f"{words} 1 more claim was stated in other words then." in made
-    assert "(Preset `paper` on digits, 100 seeds, cpu, cuda.)" in made
+    assert "(Preset `paper` on digits, 3 to 100 seeds, cpu, cuda.)" in made
 
 
 def test_a_claim_that_was_stated_anew_is_taken_from_the_newest_piece():
@@ -80,6 +81,8 @@ def test_a_claim_that_was_stated_anew_is_taken_from_the_newest_piece():
     assert rows_of([new | {"claims": [restated]}, whole])["C1a"] is restated
     assert rows_of([old | {"claims": [restated]}, whole])["C1a"] is CLAIM, "an older statement takes no place"
     assert rows_of([new | {"claims": [same]}, whole])["C1a"] is CLAIM, "of equal statements the whole run's is taken"
+    other_quantity = CLAIM | {"criterion": "share of tails in [0.45, 0.55]"}
+    assert rows_of([new | {"claims": [other_quantity]}, whole])["C1a"] is other_quantity
     filled = CLAIM | {"id": "C1b"}
     assert rows_of([whole, old | {"claims": [filled]}])["C1b"] is filled
 

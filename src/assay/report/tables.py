@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+STATED = ("statement", "criterion")  # what makes two judgements judgements of one claim
 VERDICTS = ("holds", "fails", "undecided", "not run")
 
 _BLOCK = re.compile(
@@ -92,28 +93,31 @@ def _around(claim: dict[str, Any]) -> str:
 
 
 def whole(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One summary out of the pieces of a preset, its claims as ``rows_of`` chooses them."""
+    """One summary out of the pieces of a preset, its claims as ``rows_of`` chooses them; seeds are those of its claims,
+    from the fewest to the most."""
     if len(pieces) == 1:
         return pieces[0]
+    claims = list(rows_of(pieces).values())
+    counts = sorted({claim.get("seeds", 0) for claim in claims} - {0}) or [max(piece["seeds"] for piece in pieces)]
     return {
         "preset": pieces[0]["preset"],
         "data": sorted({name for piece in pieces for name in piece.get("data", ())}),
-        "seeds": max(piece["seeds"] for piece in pieces),
+        "seeds": " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))),
         "device": ", ".join(sorted({name for piece in pieces for name in piece["device"].split(", ")})),
-        "claims": list(rows_of(pieces).values()),
+        "claims": claims,
     }
 
 
 def rows_of(pieces: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Each claim of the pieces of a preset, by its identifier: of the whole run where there is one. A part fills in
-    what that did not judge, and takes the place of what it judged when the claim was stated otherwise."""
+    what that did not judge, and takes the place of what it judged by another statement or criterion."""
     rows: dict[str, dict[str, Any]] = {}
     judged_at: dict[str, str] = {}
     for piece in sorted(pieces, key=lambda piece: "arms" in piece):
         when = piece.get("started", "")
         for claim in piece["claims"]:
             id, known = claim["id"], rows.get(claim["id"])
-            restated = known and known["statement"] != claim["statement"] and when > judged_at[id]
+            restated = known and when > judged_at[id] and any(known[key] != claim[key] for key in STATED)
             if known is None or (claim["verdict"] != "not run" and (known["verdict"] == "not run" or restated)):
                 rows[id], judged_at[id] = claim, when
     return rows
@@ -130,13 +134,17 @@ def beside_words(first: dict[str, Any], second: dict[str, Any]) -> str:
     ]
     both = [(a, b) for a, b in judged if a["statement"] == b["statement"]]
     moved = [(a, b) for a, b in both if a["verdict"] != b["verdict"]]
-    others = "; ".join(f"{a['id']} {a['verdict']} → {b['verdict']} ({b['estimate']:.3g})" for a, b in moved)
+    others = "; ".join(f"{a['id']} {a['verdict']} → {b['verdict']}{_number(b)}" for a, b in moved)
     agree = f"{len(both) - len(moved)} of {len(both)} verdicts are the same{'. The others: ' if moved else ''}{others}."
     if reworded := len(judged) - len(both):
         agree += f" {reworded} more {'claim was' if reworded == 1 else 'claims were'} stated in other words then."
     if first["preset"] != second["preset"]:
         return f"At `{second['preset']}` in place of `{first['preset']}` {agree} {_run(second)}\n"
     return f"On {_data(second)} in place of {_data(first)} {agree} {_run(second)}\n"
+
+
+def _number(claim: dict[str, Any]) -> str:
+    return "" if claim["estimate"] is None else f" ({claim['estimate']:.3g})"
 
 
 def _data(summary: dict[str, Any]) -> str:

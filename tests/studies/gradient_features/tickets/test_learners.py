@@ -16,6 +16,7 @@ from assay.studies.gradient_features.tickets.learners import (
     nearest_of_both_signs,
     race,
     random_choice,
+    random_of_sign,
     rescaled,
     sensitivity,
     spread_over_switches,
@@ -117,3 +118,15 @@ def test_each_seed_takes_its_own_best_rate_and_a_hopeless_one_counts_with_the_la
     hopeless = race(NET, batch, validation, test, rates=(1e-9,), steps=steps, level=0.65)
     assert hopeless.first.tolist() == [8, 8]
     assert not bool(hopeless.reached.any())
+
+
+def test_random_neurons_of_one_sign_have_the_sign_of_most_of_the_ticket():
+    biases = torch.tensor([[1.0, -1.0] * 10, [-1.0, 1.0] * 10])
+    like = torch.tensor([[0, 2, 4, 1], [0, 2, 4, 1]])  # three of four have the sign of neuron 0
+    chosen = random_of_sign(SEEDS, biases, like)
+    assert chosen.shape == (2, 4)
+    assert biases.gather(1, chosen).tolist() == [[1.0] * 4, [-1.0] * 4]
+    assert [len(set(row)) for row in chosen.tolist()] == [4, 4]
+    order = SEEDS.permutation("random ticket", 20)
+    expected = [i for i in order[0].tolist() if biases[0, i] > 0][:4]
+    assert chosen[0].tolist() == expected, "the first of that sign in the order of the random ticket"

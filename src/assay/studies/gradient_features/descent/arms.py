@@ -96,7 +96,14 @@ def frozen(params: Params, seeds: Seeds, record: lab.Recorder, *, case: str) -> 
     record.curve(moments, gap=torch.tensor(gaps).T, bound=torch.tensor(bounds).T)
 
 
-@part.arm("drift", over={"rate": lambda p: p.drift_rates}, uses=("threshold", "drift_steps"), chunk=2, tolerance=1e-2)
+@part.arm(
+    "drift",
+    over={"rate": lambda p: p.drift_rates},
+    uses=("threshold", "drift_steps"),
+    dtype="float64",  # at the smallest rate the movement is 1e-9 of a weight
+    chunk=2,
+    tolerance=1e-2,
+)
 def drift(params: Params, seeds: Seeds, record: lab.Recorder, *, rate: float) -> None:
     """Both layers trained on four XOR axes: movement of the first layer beside the envelope of its recursion."""
     problem = mixture_of("multi-xor", 64)
@@ -109,12 +116,12 @@ def drift(params: Params, seeds: Seeds, record: lab.Recorder, *, rate: float) ->
     _, allowed = drift_envelope(net.output, reach, input_norm, rate, params.drift_steps)
     test = problem.sample(seeds, "test", 1000)
     gates = net.preactivation(test.inputs) > 0
-    used = torch.zeros(len(seeds))
+    used = norms.new_zeros(len(seeds))
     for step, now in train_both(net, lambda step: batches[step - 1], rate, params.drift_steps):
         moved = (now.weights - net.weights).norm(dim=-1)
-        # Rounding of single precision in weights of this size is no movement.
-        share = (moved - 1e-5 * norms).clamp(min=0) / allowed[step]
-        used = torch.maximum(used, share.nan_to_num(0).amax(1).cpu())  # 0 of 0 at the start, and where outputs are 0
+        # Rounding in weights of this size is no movement. What has not moved uses nothing, of an envelope of 0 too.
+        beyond = (moved - 1e-14 * norms).clamp(min=0)
+        used = torch.maximum(used, torch.where(beyond == 0, beyond, beyond / allowed[step]).amax(1))
     flips = ((now.preactivation(test.inputs) > 0) != gates).float().mean((1, 2))
     both = now(test.inputs, RELU)
     head_only = TwoLayer(net.weights, net.biases, now.output)(test.inputs, RELU)

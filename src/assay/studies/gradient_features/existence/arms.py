@@ -16,11 +16,12 @@ from assay.training import Seeds
 
 from ..params import FirstStep, check_growing
 from ..problem import GaussianMixture, Sample
-from ..theory import in_cone, mixture_gradient
+from ..theory import cosines, in_cone, mixture_gradient
 from .theory import components_of, construct, head_cost, small_opt_upper_bound
 
 LABELS = (1.0, -1.0, 1.0, -1.0)
 WIDTHS = (0.05, 0.1, 0.2)
+SHARE = 0.01  # of neurons that a direction must draw into its cone to count as a gradient feature
 
 
 class Params(FirstStep):
@@ -99,29 +100,31 @@ def construction(params: Params, seeds: Seeds, record: lab.Recorder, *, neurons:
 )
 def trade_off(params: Params, seeds: Seeds, record: lab.Recorder, *, axes: int) -> None:
     """The loss of a network of two neurons an axis over the heaviest axes, on samples that it was not fitted to (an
-    upper bound on OPT); the same with an axis that no component lies on; and the slack that so many features cost."""
+    upper bound on OPT); the same with two neurons more, on these axes or on one that no component lies on as well; and
+    the slack that so many features cost, in cones of stated widths and in the narrowest that hold a feature."""
     root = math.sqrt(params.head_dim)
     problem = GaussianMixture.multi_xor(params.head_dim, params.trade_weights, LABELS, root, balanced=False)
     sample = problem.sample(seeds, "program", params.program_samples)
     held = problem.sample(seeds, "held-out", params.program_held)
     largest = 4 / root  # B_a1 = 1/t of the oracle, t = ‖μ‖/4
     known = list(range(axes))
-    found = _held_losses(sample, held, known, largest)
-    record(opt=found, opt_with_noise=_held_losses(sample, held, [*known, -1], largest))
+    record(opt=_held_losses(sample, held, known, 2 * axes, largest))
+    record(opt_wider=_held_losses(sample, held, known, 2 * axes + 2, largest))
+    record(opt_with_noise=_held_losses(sample, held, [*known, -1], 2 * axes + 2, largest))
     norm = sample.inputs.norm(dim=-1).mean(1)
     weights = seeds.normal("initial weights", 4096, params.head_dim)
     exact = mixture_gradient(problem, weights, weights.new_full(weights.shape[:2], params.threshold * root))
-    axis = torch.eye(1, params.head_dim).roll(axes - 1, 1)
+    axis = torch.eye(1, params.head_dim).roll(axes - 1, 1).to(exact)
     for width in WIDTHS:
-        slack = 2 * axes * largest * norm * math.sqrt(2 * width)
-        caught = in_cone(exact, axis.to(exact), width)[..., 0].double().mean(1)
-        record(at={"width": width}, slack=slack, sum=torch.tensor(found) + slack.double().cpu())
+        caught = in_cone(exact, axis, width)[..., 0].double().mean(1)
+        record(at={"width": width}, slack=2 * axes * largest * norm * math.sqrt(2 * width))
         record(at={"width": width}, trials=4096, caught=caught)
+    narrowest = 1 - cosines(exact, axis)[..., 0].abs().quantile(1 - SHARE, dim=1)
+    record(narrowest=narrowest, least_slack=2 * axes * largest * norm * (2 * narrowest).sqrt())
 
 
-def _held_losses(sample: Sample, held: Sample, axes: list[int], largest: float) -> list[float]:
-    """Seed by seed, what a network of two neurons an axis loses on samples that it was not fitted to."""
-    terms = 2 * len(axes)
+def _held_losses(sample: Sample, held: Sample, axes: list[int], terms: int, largest: float) -> list[float]:
+    """Seed by seed, what a network of so many neurons on these axes loses on samples that it was not fitted to."""
     knots = np.linspace(0, math.sqrt(sample.inputs.shape[-1]), 9)
     losses = []
     for (x, y), (own_x, own_y) in zip(_rows(held, axes), _rows(sample, axes), strict=True):

@@ -21,7 +21,14 @@ from .learners import Choice, chosen_network, race
 
 AFTER: tuple[Choice, ...] = ("full", "ticket", "discovered", "random", "magnitude", "snip")
 AT_START: tuple[Choice, ...] = ("init", "init, ticket's norms", "init, ticket's norms, outputs")
-ON_PARITY: tuple[Choice, ...] = ("full", "ticket", "ticket, both signs", "random", *AT_START)
+ON_PARITY: tuple[Choice, ...] = (
+    "full",
+    "ticket",
+    "ticket, both signs",
+    "random",
+    "random, one sign",
+    *AT_START,
+)
 HEADS: tuple[Choice, ...] = ("ticket", "ticket, spread", "random", "init")
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 PARITY_RATES = (0.03, 0.1, 0.3, 1.0, 3.0)

@@ -146,7 +146,7 @@ def parity_ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement
     "X18",
     "On the parity of 3 of 30 coordinates 24 random neurons after the step reach hinge loss 0.05 in fewer steps than "
     "the 24 nearest to the block.",
-    source="beyond the source; first seen on seeds 3000 to 3003. What it comes from: X20 and X21",
+    source="beyond the source; first seen on seeds 3000 to 3003. What it comes from: X20, X21 and X23",
     when=PARITY,
 )
 def parity_random_beats_ticket(m: Measurements[Params]) -> Judgement:
@@ -171,7 +171,7 @@ def ticket_has_one_sign(m: Measurements[Params]) -> Judgement:
     "X21",
     "On the parity of 3 of 30 coordinates 24 neurons near the block, half of them with thresholds of either sign, "
     "reach hinge loss 0.05 in fewer steps than the 24 nearest.",
-    source="beyond the source: what the nearest lack against random neurons (X18) is a sign, not a direction",
+    source="beyond the source: what the nearest may lack against random neurons (X18) is the other sign",
     when=PARITY,
 )
 def both_signs_beat_nearest(m: Measurements[Params]) -> Judgement:
@@ -191,3 +191,16 @@ def both_signs_beat_random(m: Measurements[Params]) -> Judgement:
     where = {"arm": "parity-tickets"}
     lead = m.final("steps", who="random", **where) - m.final("steps", who="ticket, both signs", **where)
     return lead.named("steps, random − both signs").above(0)
+
+
+@part.claim(
+    "X23",
+    "On the parity of 3 of 30 coordinates 24 random neurons after the step, all with thresholds of the sign that the "
+    "24 nearest to the block have, reach hinge loss 0.05 in more steps than 24 random ones of both signs.",
+    source="beyond the source: thresholds of one sign are slow without any nearness to the block (X18, X21)",
+    when=PARITY,
+)
+def one_sign_is_slow(m: Measurements[Params]) -> Judgement:
+    where = {"arm": "parity-tickets"}
+    lead = m.final("steps", who="random, one sign", **where) - m.final("steps", who="random", **where)
+    return lead.named("steps, random of one sign − random").above(0)

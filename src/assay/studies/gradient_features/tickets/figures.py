@@ -80,8 +80,9 @@ def tickets(m: Measurements[Params]) -> alt.LayerChart:
 @part.figure(
     "parity-tickets",
     caption="Parity of 3 of 30 coordinates: the same race. Thresholds of the 24 nearest neurons after the step have "
-    "one sign (table parity-tickets); 'ticket, both signs' takes half of its neurons from either.",
-    shows=("C6j", "C6k", "C6l", "X18", "X21", "X22"),
+    "one sign (table parity-tickets); 'ticket, both signs' takes half of its neurons from either sign, 'random, one "
+    "sign' takes random ones of the sign of the nearest.",
+    shows=("C6j", "C6k", "C6l", "X18", "X21", "X22", "X23"),
 )
 def parity_tickets(m: Measurements[Params]) -> alt.LayerChart:
     return _race_curves(m, "parity-tickets")
@@ -102,7 +103,7 @@ def race_table(m: Measurements[Params]) -> pl.DataFrame:
     caption="Parity of 3 of 30 coordinates: steps and samples until hinge loss 0.05, the last step where it was not "
     "reached; test error at the end, the share of neurons whose threshold lets them fire at the input 0, and the rates "
     "chosen.",
-    shows=("C6j", "C6k", "C6l", "X18", "X20", "X21", "X22"),
+    shows=("C6j", "C6k", "C6l", "X18", "X20", "X21", "X22", "X23"),
 )
 def parity_race_table(m: Measurements[Params]) -> pl.DataFrame:
     return _race_rows(m, "parity-tickets", ON_PARITY)

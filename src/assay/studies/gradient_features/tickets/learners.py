@@ -24,6 +24,7 @@ Choice = Literal[
     "ticket, both signs",
     "discovered",
     "random",
+    "random, one sign",
     "magnitude",
     "snip",
     "init",
@@ -46,6 +47,8 @@ def chosen_network(
         return keep(silent, ticket) if who == "init" else rescaled(keep(silent, ticket), keep(net, ticket))
     if who == "random":
         return keep(net, random_choice(seeds, net.output.shape[1], ticket.shape[1]))
+    if who == "random, one sign":
+        return keep(net, random_of_sign(seeds, net.biases, ticket))
     if who == "ticket":
         return keep(net, ticket)
     if who == "ticket, spread":
@@ -181,3 +184,12 @@ def _first(losses: Tensor, level: float) -> Tensor:
 
 def random_choice(seeds: Seeds, neurons: int, size: int) -> Tensor:
     return seeds.permutation("random ticket", neurons)[:, :size]
+
+
+def random_of_sign(seeds: Seeds, biases: Tensor, like: Tensor) -> Tensor:
+    """As many random neurons as are in ``like``, all with thresholds of the sign that most of those have."""
+    order = seeds.permutation("random ticket", biases.shape[1])
+    sign = biases.gather(1, like).sign().sum(1, keepdim=True).sign()
+    others = biases.gather(1, order).sign() != sign
+    first = others.int().argsort(dim=1, stable=True)[:, : like.shape[1]]
+    return order.gather(1, first)
