@@ -178,14 +178,19 @@ class GradientRequirements(Report):
     steps: float  # T
     first_rate: float  # η^(1)
     output_scale: float  # σ_a
+    most_neurons: float  # e^d, beyond which the theorem says nothing
 
     def headline(self) -> str:
-        return f"{self.neurons:.2g} neurons and {self.samples:.2g} samples: {WARNING}"
+        words = f"{self.neurons:.2g} neurons and {self.samples:.2g} samples: {WARNING}"
+        if self.neurons > self.most_neurons:
+            words += f"; and more than e^d = {self.most_neurons:.2g} neurons, for which the theorem says nothing"
+        return words
 
     def table(self) -> list[dict[str, Any]]:
         names = {
             "threshold b̃": self.threshold,
             "neurons m": self.neurons,
+            "most neurons e^d": self.most_neurons,
             "samples n": self.samples,
             "rate η": self.rate,
             "steps T": self.steps,
@@ -231,4 +236,5 @@ def gradient_requirements(
     output_scale = threshold * mp**0.25 / (c.slope * first_rate * x1 * math.sqrt(g * b))
     first = m * x * a2**2 * math.sqrt(b) * math.sqrt(mp) * math.log(m) / (error * r * a1 * math.sqrt(g))
     second = x / math.sqrt(x2) + math.log(steps * m / (p * failure)) + (1 + 1 / g) * math.sqrt(x2) / c.slope
-    return GradientRequirements(threshold, m, first**3 + second**3, rate, steps, first_rate, output_scale)
+    most = math.exp(dim) if dim < 700 else math.inf
+    return GradientRequirements(threshold, m, first**3 + second**3, rate, steps, first_rate, output_scale, most)

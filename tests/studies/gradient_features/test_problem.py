@@ -91,3 +91,20 @@ def test_a_seeds_draws_do_not_depend_on_its_company():
     together = GaussianMixture.xor(6, 1.0).sample(SEEDS, "train", 5)
     assert torch.equal(alone.inputs[0], together.inputs[1])
     assert together.part(1, 3).labels.shape == (2, 2)
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "low rank"])
+def test_the_noise_of_linear_data_has_its_mean_square_in_every_kind(kind):
+    problem = LinearData(21, margin=0.5, noise=2.0, kind=kind)
+    sample = problem.sample(Seeds((0,)), "train", 100_000)
+    noise = sample.inputs[0, :, 1:]
+    assert float(noise.square().sum(-1).mean()) == pytest.approx(4 * 20, rel=0.02)
+    assert float((sample.labels[0].unsqueeze(-1) * noise).mean(0).abs().max()) < 0.05
+    assert int((noise.abs().amax(0) > 0).sum()) == (10 if kind == "low rank" else 20)
+    normal = float(noise[:, 0].pow(4).mean() / noise[:, 0].square().mean().square())
+    assert normal > 5 if kind == "heavy tails" else normal == pytest.approx(3, abs=0.2)
+
+
+def test_noise_of_ten_directions_wants_as_many():
+    with pytest.raises(ValueError, match="11 dimensions or more, not 10"):
+        LinearData(10, margin=0.5, kind="low rank")

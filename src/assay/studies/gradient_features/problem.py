@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from assay.methods.gradient_bounds import Assumption
 from assay.training.seeds import Seeds
+
+LOW_RANK, TAIL = 10, 5  # directions, degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -30,17 +33,21 @@ class Sample:
 
 @dataclass(frozen=True)
 class LinearData:
-    """x = y·t·w* + noise in the complement of w*: balanced labels, margin t = margin + an exponential of that mean."""
+    """x = y·t·w* + noise in the complement of w*: balanced labels, margin t = margin + an exponential of that mean. The
+    noise has the same mean square in each kind: normal, with the tails of Student's t with five degrees of freedom, or
+    confined to ten directions."""
 
     dim: int
     margin: float
     noise: float = 1.0
+    kind: Literal["normal", "heavy tails", "low rank"] = "normal"
 
     def __post_init__(self) -> None:
         if self.margin <= 0:
             raise ValueError(f"linear data need a margin above 0, not {self.margin:g}")
-        if self.dim < 2:
-            raise ValueError(f"linear data need 2 dimensions or more, not {self.dim}")
+        if self.dim < 2 or (self.kind == "low rank" and self.dim <= LOW_RANK):
+            least = LOW_RANK + 1 if self.kind == "low rank" else 2
+            raise ValueError(f"linear data need {least} dimensions or more, not {self.dim}")
 
     @property
     def features(self) -> Tensor:
@@ -60,6 +67,12 @@ class LinearData:
         labels = torch.where(seeds.uniform(f"{name} labels", n) < 0.5, -1.0, 1.0).to(seeds.dtype)
         along = self.margin * (1 - (1 - seeds.uniform(f"{name} margins", n)).log())
         inputs = seeds.normal(f"{name} noise", n, self.dim) * self.noise
+        if self.kind == "heavy tails":
+            lengths = seeds.normal(f"{name} lengths", n, TAIL).square().mean(-1, keepdim=True)
+            inputs = inputs * (lengths * TAIL / (TAIL - 2)).rsqrt()
+        elif self.kind == "low rank":
+            inputs[..., LOW_RANK + 1 :] = 0
+            inputs = inputs * math.sqrt((self.dim - 1) / LOW_RANK)
         inputs[..., 0] = labels * along
         return Sample(inputs, labels, (labels > 0).long())
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from assay.studies.gradient_features.descent.learners import CURVATURE, best_head, descend_head, loss, slope
 from assay.studies.gradient_features.descent.theory import (
+    best_bound,
     descent_bound,
     drift_envelope,
     first_output_bound,
@@ -168,3 +169,19 @@ def _stepped_with_head(start: TwoLayer, sample: Sample, rate: float) -> TwoLayer
     head = (RELU.value(start.preactivation(sample.inputs)) * sample.labels.unsqueeze(-1)).mean(1)
     gradients = simplified_gradient(sample.inputs, sample.labels, start.weights, -start.biases)
     return first_step(start, gradients, torch.full((len(head),), rate).double(), head)
+
+
+def test_descent_stays_below_the_bound_of_every_comparator_and_one_is_the_best():
+    # A quadratic of curvatures 1 and 1/100 around a*, descended from 0 at rate 1.
+    curvature, target = torch.tensor([1.0, 0.01]), torch.tensor([1.0, 3.0])
+    heads = [target * share for share in (0.0, 0.5, 1.0)] + [torch.tensor([1.0, 0.0])]
+    losses = [float((curvature * (head - target).square()).sum() / 2) for head in heads]
+    sizes = [float(head.square().sum()) for head in heads]
+    head = torch.zeros(2)
+    for step in range(1, 50):
+        head = head - curvature * (head - target)
+        loss = float((curvature * (head - target).square()).sum() / 2)
+        bound = best_bound(losses, sizes, 1.0, step)
+        assert loss <= bound <= losses[0]
+        assert bound == min(best_bound([a], [b], 1.0, step) for a, b in zip(losses, sizes, strict=True))
+    assert best_bound(losses, sizes, 1.0, 2) < best_bound(losses[2:3], sizes[2:3], 1.0, 2), "not always the minimiser"

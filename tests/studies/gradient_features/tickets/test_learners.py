@@ -11,6 +11,7 @@ from assay.studies.gradient_features.tickets.learners import (
     Choice,
     chosen_network,
     discovered,
+    half,
     keep,
     nearest,
     nearest_of_both_signs,
@@ -83,7 +84,7 @@ def test_every_choice_has_the_size_of_the_ticket_and_the_neurons_it_says():
     ticket, at_start = (
         chosen_network(SEEDS, who, START, NET, SAMPLE, PROBLEM.features, 8) for who in ("ticket", "init")
     )
-    chosen = nearest(NET, PROBLEM.features, 2)
+    chosen = nearest(half(NET), PROBLEM.features, 2)
     assert torch.equal(ticket.weights[1], NET.weights[1, chosen[1]])
     assert torch.equal(at_start.weights[1], START.weights[1, chosen[1]])
     assert not bool(at_start.output.any())
@@ -130,3 +131,13 @@ def test_random_neurons_of_one_sign_have_the_sign_of_most_of_the_ticket():
     order = SEEDS.permutation("random ticket", 20)
     expected = [i for i in order[0].tolist() if biases[0, i] > 0][:4]
     assert chosen[0].tolist() == expected, "the first of that sign in the order of the random ticket"
+
+
+def test_no_two_neurons_of_a_ticket_were_one_at_the_start():
+    every = chosen_network(SEEDS, "ticket", START, NET, SAMPLE, PROBLEM.features, 8)
+    start = chosen_network(SEEDS, "init", START, NET, SAMPLE, PROBLEM.features, 8)
+    assert every.weights.shape == start.weights.shape == (2, 8, 16)
+    for seed in range(2):
+        assert len(torch.unique(start.weights[seed], dim=0)) == 8
+    twins = torch.cat([half(START).weights, half(START).weights], 1)
+    assert torch.equal(START.weights, twins), "the other half has each weight once more"

@@ -12,8 +12,8 @@ from .arms import CASES, Params, part
 
 @part.figure(
     "frozen",
-    caption="Head on frozen gradient features: distance of its loss to the best head's over the steps, and the bound "
-    "‖a − a*‖²/(2ηT) (dashed).",
+    caption="Head on frozen gradient features: distance of its loss to the best head's over the steps, and what the "
+    "theorem allows with its best comparator, the least L(a) − L(a*) + ‖a‖²/(2ηT) over twelve heads a (dashed).",
     shows=("C3c", "C3d", "C3e", "C3f"),
 )
 def frozen(m: Measurements[Params]) -> alt.LayerChart:

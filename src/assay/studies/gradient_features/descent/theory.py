@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -17,6 +18,12 @@ def smoothness(features: Tensor, curvature: float) -> float:
 def descent_bound(start: Tensor, target: Tensor, rate: float, steps: int) -> float:
     """L(a_T) − L(a*) ≤ ‖a_1 − a*‖²/(2ηT) for convex losses, η ≤ 1/L_s and any a*."""
     return float((start - target).square().sum()) / (2 * rate * steps)
+
+
+def best_bound(losses: Sequence[float], sizes: Sequence[float], rate: float, steps: int) -> float:
+    """min over a of L(a) + ‖a‖²/(2ηT): what ``descent_bound`` says of L(a_T), from 0, with its best comparator. Given
+    are the losses L(a) and the squared sizes ‖a‖² of some."""
+    return min(loss + size / (2 * rate * steps) for loss, size in zip(losses, sizes, strict=True))
 
 
 def regret_bound(start: Tensor, target: Tensor, slopes: Tensor, rate: float) -> float:

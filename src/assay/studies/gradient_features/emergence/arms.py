@@ -10,7 +10,6 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from assay import lab
-from assay.probes.intervals import clopper_pearson
 from assay.training import Seeds
 
 from ..fixed_features.learners import ridge_head
@@ -18,6 +17,8 @@ from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start
 from ..params import FirstStep, Testing, check_growing
 from ..problem import GaussianMixture, LinearData
 from ..theory import cosines, escaped, in_cone, mixture_gradient, simplified_gradient
+from .learners import LINEAR, first_gradients
+from .theory import xor_share
 
 WIDTHS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 
@@ -25,8 +26,7 @@ WIDTHS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 class Params(FirstStep, Testing):
     xor_dims: tuple[PositiveInt, ...] = Field((50, 100, 200, 400), description="dimensions of the XOR mixture")
     xor_noise: float = Field(1.0, gt=0, description="noise σ_B of the XOR mixture whose first gradients are looked at")
-    first_neurons: int = Field(1024, ge=16, description="neurons m of each seed whose first gradients are counted")
-    law_neurons: int = Field(8192, ge=100, description="other neurons that estimate the law of the gradients")
+    first_neurons: int = Field(8192, ge=16, description="neurons m of each seed whose first gradients are looked at")
     sampled: tuple[PositiveInt, ...] = Field((500, 2000, 8000, 32000), description="samples n of sampled gradients")
     sampled_dim: int = Field(100, ge=4, description="dimension of the mixtures with sampled gradients")
     sampled_neurons: int = Field(128, ge=8, description="neurons with sampled gradients")
@@ -45,76 +45,101 @@ part = lab.Part(
     "emergence",
     params=Params,
     presets={
-        "smoke": lab.PartPreset(
-            xor_dims=(50, 100), first_neurons=256, law_neurons=1000, sampled=(250, 1000, 4000), sampled_neurons=64
-        ),
-        "paper": lab.PartPreset(xor_dims=(50, 100, 200, 400, 800), law_neurons=65536),
+        "smoke": lab.PartPreset(xor_dims=(50, 100), first_neurons=2048, sampled=(250, 1000, 4000), sampled_neurons=64),
+        "paper": lab.PartPreset(xor_dims=(50, 100, 200, 400, 800), first_neurons=65536),
     },
 )
 SIGNS = {"positive": 1.0, "negative": -1.0}
+CASES = (*LINEAR, "orthogonal", "multi-xor", "block parity", "uniform parity", "polynomial")
+
+
+def promised_sign(case: str) -> str:
+    """The sign of the threshold with which the theory finds features: on linear data, that of always-active neurons."""
+    return "negative" if case in LINEAR else "positive"
 
 
 @part.arm(
     "xor-gradients",
     over={"dim": lambda p: p.xor_dims, "labels": ["true", "shuffled"]},
-    uses=("threshold", "cone", "xor_noise", "first_neurons", "law_neurons"),
-    working_set=lambda p: 32.0 * p.law_neurons * 100,
+    uses=("threshold", "cone", "xor_noise", "first_neurons"),
+    working_set=lambda p: 32.0 * p.first_neurons * 100,
 )
 def xor_gradients(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: int, labels: str) -> None:
     """Exact first gradients of the XOR mixture; with shuffled labels, those of 4d samples whose labels are random."""
     problem = GaussianMixture.xor(dim, params.xor_noise)
     threshold = params.threshold * params.xor_noise * math.sqrt(dim)
     features = problem.features.to(seeds.device)
-    counted = seeds.normal("initial weights", params.first_neurons, dim)
-    shuffled = labels == "shuffled"
-    sample = problem.sample(seeds, "shuffled", 4 * dim) if shuffled else None
+    weights = seeds.normal("initial weights", params.first_neurons, dim)
+    sample = problem.sample(seeds, "shuffled", 4 * dim) if labels == "shuffled" else None
     coins = torch.where(seeds.uniform("coins", 4 * dim) < 0.5, -1.0, 1.0).to(seeds.dtype)
-
-    def gradients(weights: Tensor, sign: float) -> Tensor:
-        levels = torch.full_like(weights[..., 0], sign * threshold)
-        if sample is None:
-            return mixture_gradient(problem, weights, levels)
-        return simplified_gradient(sample.inputs, coins, weights, levels)
-
-    before = cosines(counted, features).abs().amax(-1)
+    before = cosines(weights, features).abs().amax(-1)
     signs = seeds.normal("initial outputs", params.first_neurons).sign().unsqueeze(-1)
+    # The floor of the XOR case: sure neurons have ‖G‖ of about √d/4, at least √d/5.
+    floor = math.sqrt(dim) / 5
     for name, sign in SIGNS.items():
         at = {"threshold_sign": name}
-        found = gradients(counted, sign)
+        levels = torch.full_like(weights[..., 0], sign * threshold)
+        if sample is None:
+            found = mixture_gradient(problem, weights, levels)
+        else:
+            found = simplified_gradient(sample.inputs, coins, weights, levels)
         after = cosines(found, features).abs().amax(-1)
+        norms = found.norm(dim=-1)
         record(at=at, median_before=before.median(1).values, median_after=after.median(1).values)
         record(at=at, trials=params.first_neurons, near_after=(after > 0.9).double().mean(1))
         # The features are coordinate axes: what is left without them lies outside their span.
-        outside = found[..., len(features) :].norm(dim=-1) / found.norm(dim=-1)
+        outside = found[..., len(features) :].norm(dim=-1) / norms
         record(at=at, outside_span=outside.median(1).values)
-        # The floor of the XOR case: sure neurons have ‖G‖ of about √d/4, at least √d/5.
-        strong = found.norm(dim=-1) >= math.sqrt(dim) / 5
-        record(at=at, trials=params.first_neurons, above_floor=strong.double().mean(1))
+        record(at=at, trials=params.first_neurons, above_floor=(norms >= floor).double().mean(1))
         record.array(f"cosines {name}", torch.stack([before, after], 1))
-        record.array(f"norms {name}", found.norm(dim=-1))
-        if not shuffled:
-            law = gradients(seeds.normal("weights of the law", params.law_neurons, dim), sign)
-            _record_law(params, record, law, found * signs, features, name)
+        record.array(f"norms {name}", norms)
+        share = xor_share(dim, params.xor_noise, sign * threshold, params.cone, floor)
+        _record_cones(params, record, found, found * signs, features, floor, share, name)
 
 
-def _record_law(
-    params: Params, record: lab.Recorder, law: Tensor, stepped: Tensor, features: Tensor, sign: str
+def _record_cones(
+    params: Params,
+    record: lab.Recorder,
+    found: Tensor,
+    stepped: Tensor,
+    features: Tensor,
+    floor: float,
+    share: float,
+    sign: str,
 ) -> None:
-    """p̂ over cone widths from the law's neurons, and how many neurons after the step are nice for each signed feature,
-    as a multiple of m·p̂/4."""
+    """How many gradients lie in cones around features, over the width; how many above the floor, over the derived
+    share p; and how many neurons after the step are nice for each signed feature, over the promised m·p/4."""
     for width in WIDTHS:
-        share = in_cone(law, features, width).any(-1).double().mean(1)
-        record(at={"threshold_sign": sign, "width": width}, trials=params.law_neurons, share_in_cones=share)
-    caught = in_cone(law, features, params.cone).double().mean(1)  # (seeds, features)
+        near = in_cone(found, features, width).any(-1).double().mean(1)
+        record(at={"threshold_sign": sign, "width": width}, trials=params.first_neurons, share_in_cones=near)
+    caught = in_cone(found, features, params.cone, floor)  # (seeds, neurons, features)
+    at = {"threshold_sign": sign}
+    record(at=at, trials=params.first_neurons, caught=caught[..., 0].double().mean(1))
+    record(at=at, caught_over_derived=caught.double().mean((1, 2)) / share)
     own = cosines(stepped, features)
     for feature in range(len(features)):
         for side in (1.0, -1.0):
-            nice = (side * own[..., feature] > 1 - params.cone).double().mean(1)
-            at = {"threshold_sign": sign, "feature": f"{'+' if side > 0 else '-'}{feature + 1}"}
-            record(at=at, nice_over_promise=nice / (caught[:, feature] / 4))
-    trials = law.shape[0] * law.shape[1]
-    low, high = clopper_pearson(round(float(caught[:, 0].sum()) * law.shape[1]), trials)
-    record.note(**{f"interval of p, {sign} threshold": [low, high]})
+            nice = (caught[..., feature] & (side * own[..., feature] > 0)).double().mean(1)
+            which = f"{'+' if side > 0 else '-'}{feature + 1}"
+            record(at=at | {"feature": which}, nice_over_promise=nice / (share / 4))
+
+
+@part.arm(
+    "first-gradients",
+    over={"case": CASES, "threshold_sign": tuple(SIGNS)},
+    uses=("threshold", "cone"),
+    chunk=2,
+    tolerance=0.01,
+)
+def every_case(params: Params, seeds: Seeds, record: lab.Recorder, *, case: str, threshold_sign: str) -> None:
+    """First gradients of 1,024 neurons on each of the other families of problems."""
+    first = first_gradients(seeds, case, SIGNS[threshold_sign], params.threshold, 1024)
+    before, after = first.nearness(first.weights), first.nearness(first.gradients)
+    record(median_before=before.median(1).values, median_after=after.median(1).values)
+    record(trials=1024, caught=(after > 1 - params.cone).double().mean(1))
+    for width in WIDTHS:
+        record(at={"width": width}, trials=1024, share_in_cones=(after > 1 - width).double().mean(1))
+    record.array("cosines", torch.stack([before, after], 1))
 
 
 @part.arm(

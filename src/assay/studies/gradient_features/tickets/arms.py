@@ -3,6 +3,7 @@ fast as all?"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Self
@@ -13,7 +14,7 @@ from assay import lab
 from assay.training import Seeds, TwoLayer
 
 from ..block_parity.problem import BlockParity
-from ..fixed_features.learners import ridge_head
+from ..fixed_features.learners import Features, random_relu, ridge_head
 from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start, wrong
 from ..params import FirstStep, Testing
 from ..problem import GaussianMixture, Sample
@@ -30,8 +31,8 @@ ON_PARITY: tuple[Choice, ...] = (
     *AT_START,
 )
 HEADS: tuple[Choice, ...] = ("ticket", "ticket, spread", "random", "init")
+START_THRESHOLDS = {"start": 1.0, "start, thresholds 0": 0.0}  # of random neurons, in units of the start's
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-PARITY_RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
 LEVEL = 0.05
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -47,7 +48,7 @@ class Params(FirstStep, Testing):
     parity_race: tuple[PositiveInt, PositiveInt, PositiveInt] = Field(
         (30, 3, 64), description="dimension, block size and neurons m of the parity on which tickets race"
     )
-    parity_race_steps: int = Field(300, ge=4, description="steps after the first on that parity")
+    parity_race_steps: int = Field(1000, ge=4, description="steps after the first on that parity")
     head_parity: tuple[PositiveInt, PositiveInt] = Field(
         (50, 5), description="dimension and block size of the parity of heads on tickets"
     )
@@ -75,7 +76,7 @@ part = lab.Part(
             parity_race_steps=6,
             ticket_samples=500,
         ),
-        "paper": lab.PartPreset(race_steps=200, parity_race_steps=1000, head_parity=(100, 9), ticket_samples=20_000),
+        "paper": lab.PartPreset(race_steps=200, race_batch=1000, head_parity=(100, 9), ticket_samples=20_000),
     },
 )
 
@@ -124,7 +125,7 @@ def tickets(params: Params, seeds: Seeds, record: lab.Recorder, *, who: Choice) 
 def parity_tickets(params: Params, seeds: Seeds, record: lab.Recorder, *, who: Choice) -> None:
     """The same race on the parity of one block."""
     problem = BlockParity(*params.parity_race[:2])
-    setting = Setting(problem, problem.spread, 1.0, params.parity_race[2], params.parity_race_steps, PARITY_RATES)
+    setting = Setting(problem, problem.spread, 1.0, params.parity_race[2], params.parity_race_steps, RATES)
     _race(params, seeds, record, setting, who)
 
 
@@ -135,13 +136,18 @@ def _stepped(params: Params, seeds: Seeds, setting: Setting) -> tuple[TwoLayer, 
     return start, stepped(start, sampled_gradients(start, sample), setting.knot), sample
 
 
+def looks(last: int) -> list[int]:
+    """The steps at which a race is looked at: each of the first twelve, then in ratios of a twentieth."""
+    late = (round(12 * 1.05**k) for k in range(math.ceil(math.log(max(last, 12) / 12, 1.05))))
+    return sorted({*range(min(12, last) + 1), *(step for step in late if step < last), last})
+
+
 def _race(params: Params, seeds: Seeds, record: lab.Recorder, setting: Setting, who: Choice) -> None:
     start, net, sample = _stepped(params, seeds, setting)
     problem, last = setting.problem, setting.steps
     net = chosen_network(seeds, who, start, net, sample, problem.features.to(net.weights), params.ticket_size)
     batches = [problem.sample(seeds, f"batch {step}", params.race_batch) for step in range(1, last + 1)]
-    apart = max(1, last // 20)
-    moments = sorted({*range(min(12, last) + 1), *range(12, last + 1, apart), last} & set(range(last + 1)))
+    moments = looks(last)
     validation = problem.sample(seeds, "validation", 500)
     test = problem.sample(seeds, "test", 2000)
     found = race(net, lambda step: batches[step - 1], validation, test, rates=setting.rates, steps=moments, level=LEVEL)
@@ -162,7 +168,8 @@ def _race(params: Params, seeds: Seeds, record: lab.Recorder, setting: Setting, 
     tolerance=0.05,
 )
 def ticket_heads(params: Params, seeds: Seeds, record: lab.Recorder, *, problem: str) -> None:
-    """Convex heads on tickets of growing size, on random subsets and on the same neurons at the start."""
+    """Convex heads on tickets of growing size, on random subsets, on the same neurons at the start, and on random
+    neurons of a start, no two of them alike."""
     if problem == "xor":
         setting = xor_setting(params)
     else:
@@ -173,11 +180,20 @@ def ticket_heads(params: Params, seeds: Seeds, record: lab.Recorder, *, problem:
     net = stepped(start, sampled_gradients(start, train), setting.knot)
     test = setting.problem.sample(seeds, "test", params.test_samples)
     features = setting.problem.features.to(net.weights)
-    for size in SIZES:
-        if size > net.output.shape[1]:
-            continue
-        for who in HEADS:
-            part_of = chosen_network(seeds, who, start, net, train, features, size)
-            fitted = ridge_head(hidden_layer(part_of), train, test.inputs)
-            accuracy = 1 - wrong(fitted.outputs, test.labels)
-            record(at={"who": who, "size": size}, trials=params.test_samples, test_accuracy=accuracy)
+    typical = float(train.inputs.square().sum(-1).mean().sqrt())
+    for who, threshold in START_THRESHOLDS.items():
+        level = threshold * params.threshold * setting.spread / typical
+        for size in SIZES:
+            random = random_relu(seeds, "random start", size, setting.problem.dim, level, typical)
+            _record_head(params, record, random, train, test, who, size)
+    for size, who in itertools.product(SIZES, HEADS):
+        if size <= setting.neurons:  # a quarter of the network: a neuron is then near one feature alone
+            chosen = chosen_network(seeds, who, start, net, train, features, size)
+            _record_head(params, record, hidden_layer(chosen), train, test, who, size)
+
+
+def _record_head(
+    params: Params, record: lab.Recorder, features: Features, train: Sample, test: Sample, who: str, size: int
+) -> None:
+    accuracy = 1 - wrong(ridge_head(features, train, test.inputs).outputs, test.labels)
+    record(at={"who": who, "size": size}, trials=params.test_samples, test_accuracy=accuracy)

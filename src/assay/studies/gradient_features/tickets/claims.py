@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.lab import Judgement, Measurements, combine
 
-from .arms import AT_START, SIZES, Params, part
+from .arms import AT_START, SIZES, START_THRESHOLDS, Params, part
 
 ALL = SIZES[-1]
 RACE = {
@@ -13,9 +13,10 @@ RACE = {
     )
 }
 HEADS = {"512 neurons, heads on 4,000 samples": lambda p: p.ticket_neurons >= 128 and p.ticket_samples >= 4000}
+NOT_REACHED = "; a race that does not reach it counts with its last step"
 PARITY = {
-    "the parity of 3 of 30 coordinates, 300 steps": lambda p: (
-        p.parity_race[:2] == (30, 3) and p.parity_race_steps >= 300
+    "the parity of 3 of 30 coordinates, 1,000 steps": lambda p: (
+        p.parity_race[:2] == (30, 3) and p.parity_race_steps >= 1000
     )
 }
 
@@ -25,16 +26,17 @@ PARITY = {
         "C6h": {"problem": "xor", "words": "the XOR mixture", "headline": True},
         "C6i": {"problem": "parity", "words": "a parity of structured inputs"},
     },
-    statement="On {words}, the 16 neurons nearest to features after one gradient step carry a better head than all 512 "
-    "at the start.",
+    statement="On {words}, the 16 neurons nearest to features after one gradient step carry a better head than 512 "
+    "random ones at the start, with thresholds as there or without any.",
     source="Lottery tickets: the support of the constructed head after the step; it need not exist at the start",
     when=HEADS,
 )
 def few_beat_all(m: Measurements[Params], *, problem: str) -> Judgement:
     where = {"arm": "ticket-heads", "problem": problem}
     ticket = m.final("test_accuracy", who="ticket", size=16, **where)
-    start = m.final("test_accuracy", who="init", size=ALL, **where)
-    return (ticket - start).named("accuracy, 16 after − 512 at the start").above(0)
+    starts = [m.final("test_accuracy", who=who, size=ALL, **where) for who in START_THRESHOLDS]
+    best = combine(max, starts, "better start")
+    return (ticket - best).named("accuracy, 16 after − 512 at the start").above(0)
 
 
 @part.claim(
@@ -134,7 +136,7 @@ def speed_only(m: Measurements[Params]) -> Judgement:
     },
     statement="On the parity of 3 of 30 coordinates the 24 neurons nearest to the block after one step (the ticket) "
     "reach hinge loss 0.05 in fewer steps than the same neurons at the start with {words}.",
-    source="Lottery tickets on a parity; the first step is counted, rates tuned per network",
+    source=f"Lottery tickets on a parity; the first step is counted, rates tuned per network{NOT_REACHED}",
     when=PARITY,
 )
 def parity_ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement:
@@ -146,7 +148,7 @@ def parity_ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement
     "X18",
     "On the parity of 3 of 30 coordinates 24 random neurons after the step reach hinge loss 0.05 in fewer steps than "
     "the 24 nearest to the block.",
-    source="beyond the source; first seen on seeds 3000 to 3003. What it comes from: X20, X21 and X23",
+    source=f"beyond the source; first seen on seeds 3000 to 3003; X20, X21 and X23 say what it comes from{NOT_REACHED}",
     when=PARITY,
 )
 def parity_random_beats_ticket(m: Measurements[Params]) -> Judgement:
@@ -171,7 +173,7 @@ def ticket_has_one_sign(m: Measurements[Params]) -> Judgement:
     "X21",
     "On the parity of 3 of 30 coordinates 24 neurons near the block, half of them with thresholds of either sign, "
     "reach hinge loss 0.05 in fewer steps than the 24 nearest.",
-    source="beyond the source: what the nearest may lack against random neurons (X18) is the other sign",
+    source=f"beyond the source: what the nearest may lack against random neurons (X18) is the other sign{NOT_REACHED}",
     when=PARITY,
 )
 def both_signs_beat_nearest(m: Measurements[Params]) -> Judgement:
@@ -184,7 +186,7 @@ def both_signs_beat_nearest(m: Measurements[Params]) -> Judgement:
     "X22",
     "On the parity of 3 of 30 coordinates 24 neurons near the block, half of them with thresholds of either sign, "
     "reach hinge loss 0.05 in fewer steps than 24 random ones after the step.",
-    source="beyond the source: a ticket whose signs are balanced as the random neurons' are",
+    source=f"beyond the source: a ticket whose signs are balanced as the random neurons' are{NOT_REACHED}",
     when=PARITY,
 )
 def both_signs_beat_random(m: Measurements[Params]) -> Judgement:
@@ -197,7 +199,7 @@ def both_signs_beat_random(m: Measurements[Params]) -> Judgement:
     "X23",
     "On the parity of 3 of 30 coordinates 24 random neurons after the step, all with thresholds of the sign that the "
     "24 nearest to the block have, reach hinge loss 0.05 in more steps than 24 random ones of both signs.",
-    source="beyond the source: thresholds of one sign are slow without any nearness to the block (X18, X21)",
+    source=f"beyond the source: are thresholds of one sign slow without nearness to the block (X18, X21)?{NOT_REACHED}",
     when=PARITY,
 )
 def one_sign_is_slow(m: Measurements[Params]) -> Judgement:

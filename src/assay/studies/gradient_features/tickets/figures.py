@@ -44,7 +44,8 @@ def _race_rows(m: Measurements[Params], arm: str, networks: Sequence[str]) -> pl
 @part.figure(
     "ticket-heads",
     caption="Test accuracy of heads on the neurons nearest to features after one step (and of those spread over their "
-    "switches), on random ones and on the nearest ones as they were at the start, by their number.",
+    "switches), on random ones after it, on the nearest ones as they were at the start ('init'), and on random neurons "
+    "at the start, no two alike, with thresholds as there and without any, by their number.",
     shows=("C6h", "C6i"),
 )
 def ticket_heads(m: Measurements[Params]) -> alt.HConcatChart:

@@ -37,9 +37,11 @@ def chosen_network(
     seeds: Seeds, who: Choice, start: TwoLayer, net: TwoLayer, sample: Sample, features: Tensor, size: int
 ) -> TwoLayer:
     """The network that races: all neurons after the step, or ``size`` of them after it or at the start. A ticket is
-    spread evenly over the signed features; ``discovered`` looks for as many directions without knowing them."""
+    spread evenly over the signed features; ``discovered`` looks for as many directions without knowing them. All
+    choices are among the half in which no two neurons were one neuron at the start."""
     if who == "full":
         return net
+    start, net = half(start), half(net)
     each = max(1, size // (2 * features.shape[-2]))
     ticket = nearest(net, features, each)
     if who.startswith("init"):
@@ -59,6 +61,13 @@ def chosen_network(
         return keep(net, nearest(net, discovered(net, features.shape[-2], cosine=0.7), each))
     scores = net.weights.norm(dim=-1) if who == "magnitude" else sensitivity(net, sample)
     return keep(net, scores.topk(ticket.shape[1], dim=1).indices)
+
+
+def half(net: TwoLayer) -> TwoLayer:
+    """The first half of a mirrored network: at the start the other half has the same weights and thresholds once more,
+    and after the step their opposites, so that the nearest to a feature and to its opposite are one start neuron."""
+    size = net.output.shape[1] // 2
+    return TwoLayer(net.weights[:, :size], net.biases[:, :size], net.output[:, :size])
 
 
 def keep(net: TwoLayer, chosen: Tensor) -> TwoLayer:

@@ -71,9 +71,9 @@ def constant_not_needed(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C4o",
-    "On the parity of 4 of 31 uniform signs, 2^(k−2) = 4 neurons fail: a head after one exact gradient step stays "
-    "below 90 %.",
-    source="Uniform parity case: m has to grow with 2^k",
+    "On the parity of 4 of 31 uniform signs 16 neurons (m = 2^(k − 2) = 4 and their mirror images) fail: a head after "
+    "one exact gradient step stays below 90 %.",
+    source="Uniform parity case: m has to grow with k (with 2^k in the source, which C4n answers)",
     when=FOUR,
 )
 def few_neurons(m: Measurements[Params]) -> Judgement:
