@@ -172,8 +172,9 @@ def combine(choose: Callable[[list[float]], Any], parts: Iterable[Values], what:
     return Values(chosen, what, "share", widest)
 
 
-def farthest_from(level: float) -> Callable[[list[float]], float]:
-    """For ``combine``: the value that is farthest from ``level``, the worst where all should be there."""
+def farthest_from(level: float) -> Callable[[Iterable[float]], float]:
+    """For ``combine``: the value that is farthest from ``level``, the worst where all should be there. Of values on
+    both sides of it extremes of different seeds cancel in the mean: take ``pick(farthest_from(0), gaps)`` for them."""
     return lambda values: max(values, key=lambda value: abs(value - level))
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from assay.studies.gradient_features.emergence.arms import CASES, promised_sign
-from assay.studies.gradient_features.emergence.learners import First, first_gradients
+from assay.studies.gradient_features.emergence.learners import SAMPLED, First, first_gradients
 from assay.training import Seeds
 
 
@@ -16,14 +16,21 @@ def test_a_seed_has_its_gradients_alone_too(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_opposite_thresholds_share_out_the_label_mean(case):
-    """G(−w, −b) + G(w, b) = E[yx]: 0 for all neurons alike where the labels are odd in nothing."""
+def test_the_sign_of_the_threshold_changes_the_gates_alone(case):
+    """Weights and samples are the same for both signs. On four XOR axes, where E[yx] = 0 and the problem is even, and
+    on the uniform parity, whose closed form has no threshold, the gradients are the same as well."""
     first = {sign: first_gradients(Seeds((0,)), case, sign, 1.0, 8) for sign in (1.0, -1.0)}
     assert torch.equal(first[1.0].weights, first[-1.0].weights)
-    if case == "multi-xor":  # E[yx] = 0, and the problem is even
-        torch.testing.assert_close(first[1.0].gradients, first[-1.0].gradients)
-    if case == "orthogonal":
-        assert not torch.allclose(first[1.0].gradients, first[-1.0].gradients)
+    same = torch.allclose(first[1.0].gradients, first[-1.0].gradients, rtol=1e-4, atol=1e-5)
+    # Thresholds of the polynomial are 0.
+    assert same == (case in ("multi-xor", "uniform parity", "polynomial"))
+
+
+@pytest.mark.parametrize("case", SAMPLED)
+def test_shuffled_labels_turn_gradients_away(case):
+    first = first_gradients(Seeds((0,)), case, -1.0 if case.startswith("linear") else 1.0, 1.0, 64)
+    own, others = (float(first.nearness(found).median()) for found in (first.gradients, first.shuffled))
+    assert others < 0.4 < own
 
 
 def test_nearness_of_a_space_is_the_length_of_the_projection():

@@ -14,6 +14,7 @@ from assay.studies.gradient_features.existence.theory import (
     components_of,
     construct,
     head_cost,
+    least_loss_without,
     small_opt_upper_bound,
 )
 from assay.studies.gradient_features.problem import GaussianMixture, LinearData
@@ -30,7 +31,7 @@ def test_the_constructed_head_is_the_oracle_when_neurons_are_exact():
     found = (x @ weights.T - threshold).clamp(min=0) @ head.outputs
     assert torch.allclose(found, wanted, atol=1e-10)
     assert (head.support, head.empty) == (6, 0)
-    assert head.bound(2, 1.5, 3.0) == pytest.approx(0, abs=1e-6)
+    assert head.bound(1.5, 3.0) == pytest.approx(0, abs=1e-6)
 
 
 def test_the_bound_holds_for_crooked_neurons():
@@ -43,7 +44,7 @@ def test_the_bound_holds_for_crooked_neurons():
     head = construct(weights, knot, directions, heights, knot, cone=0.1, tolerance=0.3)
     x = torch.randn(2000, 6, generator=generator, dtype=torch.float64) * 2
     gap = (x @ weights.T - knot).clamp(min=0) @ head.outputs - (x @ directions.T - knot).clamp(min=0) @ heights.double()
-    assert float(gap.abs().mean()) <= head.bound(3, 1.0, float(x.norm(dim=1).mean()))
+    assert float(gap.abs().mean()) <= head.bound(1.0, float(x.norm(dim=1).mean()))
     assert 0 < head.width <= 0.1
     assert 0 < head.tolerance <= 0.3
 
@@ -52,7 +53,12 @@ def test_directions_without_neurons_are_counted_and_give_no_nan():
     directions = torch.eye(2, 4, dtype=torch.float64)
     head = construct(directions[:1], 1.0, directions, torch.ones(2), 1.0, cone=0.1, tolerance=0.1)
     assert head.empty == 1
+    assert head.served.tolist() == [True, False]
     assert bool(head.outputs.isfinite().all())
+    crooked = torch.tensor([[1.0, 0.2, 0.0, 0.0]], dtype=torch.float64)
+    one = construct(crooked, 1.0, directions, torch.ones(2), 1.0, cone=0.1, tolerance=0.1)
+    all_served = construct(crooked, 1.0, directions[:1], torch.ones(1), 1.0, cone=0.1, tolerance=0.1)
+    assert one.bound(1.0, 3.0) == all_served.bound(1.0, 3.0), "terms that no neuron serves are not in the bound"
 
 
 def two_axes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -191,3 +197,16 @@ def test_components_keep_antipodal_directions_apart():
     directions, labels = components_of(GaussianMixture.xor(5, 1.0))
     assert directions.shape == (4, 5)
     assert labels.tolist() == [1, 1, -1, -1]
+
+
+def test_what_no_network_sees_it_loses():
+    """On pairs of axes that it does not see, any output loses 1 in the mean over both labels."""
+    assert least_loss_without((0.5, 0.3, 0.2), 1) == pytest.approx(0.5)
+    assert least_loss_without((5.0, 3.0, 2.0), 2) == pytest.approx(0.2)
+    assert least_loss_without((0.5, 0.3, 0.2), 3) == 0
+    problem = GaussianMixture.multi_xor(8, (0.5, 0.5, 0.3, 0.3, 0.2, 0.2), (1.0, -1.0) * 3, 8.0)
+    sample = problem.sample(Seeds((0,)), "train", 4000)
+    seen, labels = sample.inputs[0, :, :2].double().numpy(), sample.labels[0].double().numpy()
+    knots = np.linspace(-4, 4, 9)
+    found = small_opt_upper_bound(seen[:400], labels[:400], knots, terms=8, largest=0.5, norm=10.0)
+    assert 0.5 - 0.03 < found.loss_on(seen[400:], labels[400:]) < 0.6, "the bound, and near it"

@@ -9,12 +9,15 @@ from assay.studies.gradient_features.problem import GaussianMixture
 from assay.studies.gradient_features.theory import cosines
 from assay.studies.gradient_features.tickets.learners import (
     Choice,
+    _settled,
     chosen_network,
     discovered,
     half,
     keep,
+    most_signs,
     nearest,
     nearest_of_both_signs,
+    nearest_of_sign,
     race,
     random_choice,
     random_of_sign,
@@ -97,6 +100,31 @@ def test_a_ticket_of_both_signs_has_the_nearest_of_either():
     feature = torch.tensor([[1.0, 0.0]])
     assert nearest(net, feature, 2)[0].tolist() == [0, 1, 5, 4], "of the feature, then of its opposite"
     assert nearest_of_both_signs(net, feature, 2)[0].tolist() == [3, 0, 5, 2]
+    assert nearest_of_both_signs(net, feature, 1)[0].tolist() == [3, 5], "an odd one has a threshold above 0"
+    assert nearest_of_sign(net, feature, 1, -1.0)[0].tolist() == [0, 2]
+    both = type(NET)(weights.expand(2, -1, -1), torch.cat([biases, -biases]), torch.zeros(2, 6))
+    assert most_signs(both.biases, torch.tensor([[0, 1, 3], [0, 1, 3]])).tolist() == [[-1.0], [1.0]]
+    assert most_signs(both.biases, torch.tensor([[0, 3], [0, 3]])).tolist() == [[1.0], [1.0]], "even ones"
+    signs = nearest_of_sign(both, feature, 1, most_signs(both.biases, torch.tensor([[0, 1, 3], [0, 1, 3]])))
+    assert signs.tolist() == [[0, 2], [0, 2]]
+
+
+def test_the_start_of_a_ticket_of_both_signs_has_its_neurons():
+    after, before = (
+        chosen_network(SEEDS, who, START, NET, SAMPLE, PROBLEM.features, 8)
+        for who in ("ticket, both signs", "init, both signs")
+    )
+    rows = nearest_of_both_signs(half(NET), PROBLEM.features, 2)
+    assert torch.equal(after.weights, keep(half(NET), rows).weights)
+    assert torch.equal(before.weights, keep(half(START), rows).weights)
+    assert (after.biases > 0).double().mean() == 0.5
+
+
+def test_a_dip_that_does_not_last_is_no_arrival():
+    losses = torch.tensor([[0.9, 0.2, 0.9, 0.2, 0.2], [0.9, 0.9, 0.2, 0.2, 0.9], [0.2, 0.2, 0.2, 0.2, 0.2]]).T
+    assert _settled(losses, 0.5).tolist() == [3, 4, 0]
+    several = _settled(torch.stack([losses, losses.flip(0)]), 0.5)
+    assert several.tolist() == [[3, 4, 0], [4, 4, 0]]
 
 
 def test_a_spread_ticket_takes_every_second_switch():

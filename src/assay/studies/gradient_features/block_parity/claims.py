@@ -49,10 +49,10 @@ def parity_learned_main(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "C5m",
-    "On uniform inputs of the parity of 9 of 100 coordinates no tuned head on 512 or more random features, nor RBF or "
-    "NTK on 2,500 samples, beats the majority rule by 5 points.",
-    source="Block parity case, fixed features; derived: what they can use is the linear rule sign⟨D, x⟩",
-    printed="fixed features stay near chance: the linear rule alone reaches 63.7 % on uniform inputs",
+    "On uniform inputs of the parity of 9 of 100 coordinates no head on 512 or more random features, nor RBF or NTK on "
+    "2,500 samples, penalties tuned, beats the majority rule by 5 points.",
+    source="Block parity case, fixed features; derived: what they can use is the linear rule sign⟨D, x⟩, which is "
+    "right on 63.7 %",
     when={**_among("100-9"), "kernels on it": lambda p: "100-9" in p.kernel_instances},
     headline=True,
 )
@@ -70,11 +70,15 @@ def fixed_features_fall_short(m: Measurements[Params]) -> Judgement:
     "Heads on random Fourier features have at least the hinge loss of the lower bound (1/2 − √N·B/(2^k·√2)) on block "
     "parities.",
     source="Lower bound for fixed features, with the N and B of each fit; negative, thus vacuous, for small blocks",
+    when={"a parity whose other coordinates are uniform": lambda p: bool(_uniform(p))},
 )
 def lower_bound(m: Measurements[Params]) -> Judgement:
-    hard = [name for name in m.params.instances if INSTANCES[name][2] == 0.5]
-    where = {"arm": "parity", "method": "fourier", "instance": hard}
+    where = {"arm": "parity", "method": "fourier", "instance": _uniform(m.params)}
     return (m.every("hinge_loss", **where) - m.every("loss_bound", **where)).named("loss − bound").at_least(0)
+
+
+def _uniform(params: Params) -> list[str]:
+    return [name for name in params.instances if INSTANCES[name][2] == 0.5]
 
 
 @part.claim(
@@ -111,9 +115,9 @@ def spread_matters(m: Measurements[Params]) -> Judgement:
 )
 def label_mean(m: Measurements[Params]) -> Judgement:
     n = m.params.block_samples
-    reason = "four standard errors of one network's mean over 15 coordinates"
+    reason = "four standard errors of one network's mean over 15 coordinates, at most 0.21/√n each"
     mean = m.final("label_mean", arm="block-gradients", case="plain")
-    return mean.equals(2 * 0.12, within=4 / math.sqrt(n), because=reason)
+    return mean.equals(2 * 0.12, within=4 * 0.21 / math.sqrt(n), because=reason)
 
 
 @part.claim(

@@ -132,4 +132,4 @@ def drift(params: Params, seeds: Seeds, record: lab.Recorder, *, rate: float) ->
     change = ((1 - test.labels * both).clamp(min=0) - (1 - test.labels * head_only).clamp(min=0)).mean(1).abs()
     bound = input_norm * now.output.norm(dim=1) * math.sqrt(now.output.shape[1]) * moved.amax(1)
     record(drift=(moved / norms).amax(1), envelope_used=used, flips=flips)
-    record(loss_change=change, loss_change_bound=bound, budget=rate * params.drift_steps * input_norm)
+    record(loss_change=change, loss_change_bound=bound)

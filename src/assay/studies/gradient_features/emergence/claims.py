@@ -6,10 +6,11 @@ from statistics import fmean
 
 import polars as pl
 
-from assay.lab import Judgement, Measurements, combine, farthest_from
+from assay.lab import Judgement, Measurements, Values, combine, farthest_from, pick
 
 from ..theory import log_log_slope
-from .arms import CASES, SIGNS, Params, part, promised_sign
+from .arms import SIGNS, Params, part, promised_sign
+from .learners import SAMPLED
 
 WIDE = {"an XOR mixture with two dimensions or more in the grid": lambda p: len(p.xor_dims) > 1}
 
@@ -21,7 +22,7 @@ def _slope(rows: pl.DataFrame, over: str) -> float:
 @part.claim(
     "C1a",
     "On the XOR mixture one exact gradient step puts into the cone of every signed feature, with a norm above the "
-    "floor √d/5, at least the promised number of neurons: m·p/4 of m, where p (4 to 5 %) is derived and not counted.",
+    "floor √d/5, at least the promised number of neurons: m·p/4 of m, where p is derived and not counted.",
     source="Lemma on the emergence of features: probability at least 1 − 2r·exp(−c·m·p); p by a sum over two weights",
     headline=True,
 )
@@ -36,47 +37,44 @@ def nice_neurons(m: Measurements[Params]) -> Judgement:
     source="derived: two weights and the length of the others decide where a gradient lies",
 )
 def share_as_derived(m: Measurements[Params]) -> Judgement:
-    by_dim = [
-        combine(
-            fmean,
-            [
-                m.final("caught_over_derived", arm="xor-gradients", labels="true", dim=dim, threshold_sign=sign)
-                for sign in SIGNS
-            ],
-            "both signs",
-        )
-        for dim in m.params.xor_dims
-    ]
-    worst = combine(farthest_from(1.0), by_dim, "share / derived p, the dimension farthest off")
-    return worst.equals(1, within=0.1, because="three standard errors of a seed's share, counted in 8,192 neurons")
-
-
-@part.claim(
-    "N16",
-    "With random labels on the XOR mixture sampled first gradients give no signed feature its promised number of "
-    "neurons (m·p/4 of m, above the norm floor √d/5).",
-    source="control: labels drawn by coin",
-)
-def none_with_random_labels(m: Measurements[Params]) -> Judgement:
-    most = m.every("nice_over_promise", arm="xor-gradients", labels="shuffled")
-    return most.named("nice / (m·p/4)").at_most(0.5)
+    gaps = []
+    for dim in m.params.xor_dims:
+        where = {"arm": "xor-gradients", "labels": "true", "dim": dim}
+        both = [m.final("caught_over_derived", threshold_sign=sign, **where) for sign in SIGNS]
+        gaps.append(combine(fmean, both, "both signs") - 1)
+    worst = pick(farthest_from(0), gaps).named("share / derived p − 1, the dimension whose mean is farthest off")
+    return worst.equals(0, within=0.1, because="a tenth: the length of the other weights is taken to be typical")
 
 
 @part.claim(
     "C1l",
-    "The median first gradient is nearer to the features than the neuron was at its start on linear data (negative "
-    "thresholds; normal, heavy-tailed or low-rank noise), orthogonal means, four XOR axes, a block parity and a "
-    "polynomial.",
-    source="Emergence of features in the other cases; the polynomial's features are a space",
+    "The median first gradient has a cosine above 0.95 with a feature on linear data (negative thresholds; normal, "
+    "heavy-tailed or low-rank noise) and on a block parity, above 0.6 with a polynomial's space, and is nearer than "
+    "the start to those of orthogonal means and four XOR axes.",
+    source="Emergence of features in the other cases; the numbers are the criteria of the design",
 )
 def median_turns_in_every_case(m: Measurements[Params]) -> Judgement:
-    rises = [
-        m.final("median_after", **where) - m.final("median_before", **where)
-        for case in CASES
-        if case != "uniform parity"
-        for where in [{"arm": "first-gradients", "case": case, "threshold_sign": promised_sign(case)}]
+    margins = [_median(m, case, "after") - (0.6 if case == "polynomial" else 0.95) for case in SAMPLED]
+    margins += [_median(m, case, "after") - _median(m, case, "before") for case in ("orthogonal", "multi-xor")]
+    return combine(min, margins, "median cosine − what is asked, least over the cases").above(0)
+
+
+def _median(m: Measurements[Params], case: str, which: str) -> Values:
+    return m.final(f"median_{which}", arm="first-gradients", case=case, threshold_sign=promised_sign(case))
+
+
+@part.claim(
+    "N16",
+    "With the labels of other samples the median first gradient stays nearer to its cosine at the start than to that "
+    "with its own labels, on linear data, a block parity and a polynomial.",
+    source="control: gradients of noise turn, too, but not as far (X1)",
+)
+def shuffled_labels_turn_less(m: Measurements[Params]) -> Judgement:
+    over = [
+        _median(m, case, "shuffled") - 0.5 * (_median(m, case, "before") + _median(m, case, "after"))
+        for case in SAMPLED
     ]
-    return combine(min, rises, "least rise of the median cosine over the cases").above(0)
+    return combine(max, over, "median cosine, shuffled − halfway, most over the cases").below(0)
 
 
 @part.claim(
@@ -196,7 +194,8 @@ def bound(m: Measurements[Params]) -> Judgement:
     "C1j",
     "No first gradient in a cone of width γ leaves that of width γ + β/B_G when samples of an XOR mixture replace its "
     "law.",
-    source="Lemma on empirical gradients: the set of gradient features is included in the sampled one, β the deviation",
+    source="Lemma on empirical gradients: the set of gradient features is included in the sampled one; with β the "
+    "deviation that came out, and β/B_G below 0.9, geometry alone: it checks the code",
 )
 def included(m: Measurements[Params]) -> Judgement:
     return m.every("escaped", arm="sampled-gradients").named("gradients that leave").at_most(0)

@@ -12,6 +12,7 @@ from assay.lab import Measurements, charts
 from assay.probes.intervals import clopper_pearson
 
 from .arms import CASES, SIGNS, Params, part, promised_sign
+from .learners import SAMPLED
 from .theory import promised, xor_share
 
 BINS = np.linspace(0, 1, 26)
@@ -63,7 +64,7 @@ def turning(m: Measurements[Params]) -> alt.Chart:
     "norms",
     caption="Norm of the first gradient against its cosine with the nearest feature (XOR mixture, largest dimension, "
     "one seed): with true labels some neurons pass the floor √d/5, with random labels none does, though many turn.",
-    shows=("C1a", "N1", "N16", "X1"),
+    shows=("C1a", "N1", "X1"),
 )
 def norms(m: Measurements[Params]) -> alt.LayerChart:
     dim = m.params.xor_dims[-1]
@@ -176,6 +177,23 @@ def cases(m: Measurements[Params]) -> alt.VConcatChart:
         )
         rows.append(alt.hconcat(left, right).resolve_scale(color="independent"))
     return alt.vconcat(*rows)
+
+
+@part.table(
+    "case-medians",
+    caption="Median cosine of a neuron with the nearest feature (with the space of them for the polynomial), at the "
+    "sign of the threshold that finds features: at the start, of the first gradient with the labels of other samples "
+    "where it is a sample's, and of the first gradient (mean and half of the 95 % interval over seeds).",
+    shows=("C1l", "N16"),
+)
+def case_medians(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for case in CASES:
+        where = {"arm": "first-gradients", "case": case, "threshold_sign": promised_sign(case)}
+        others = charts.plus_minus(m.final("median_shuffled", **where)) if case in SAMPLED else "exact"
+        cells = {which: charts.plus_minus(m.final(f"median_{which}", **where)) for which in ("before", "after")}
+        rows.append({"case": case, "start": cells["before"], "shuffled": others, "gradient": cells["after"]})
+    return pl.DataFrame(rows)
 
 
 @part.table(

@@ -25,6 +25,7 @@ LINEAR: dict[str, Literal["normal", "heavy tails", "low rank"]] = {
     "linear, heavy tails": "heavy tails",
     "linear, low rank": "low rank",
 }
+SAMPLED = (*LINEAR, "block parity", "polynomial")  # cases whose gradients are of a sample, as no closed form is known
 PARITY = UniformParity(31, 4)
 
 
@@ -33,6 +34,7 @@ class First:
     weights: Tensor  # (seeds, neurons, dim)
     gradients: Tensor  # (seeds, neurons, dim)
     features: Tensor  # (features, dim)
+    shuffled: Tensor | None = None  # (seeds, neurons, dim): of the same samples with the labels of others
     space: bool = False  # the features are a space, and directions within it are all alike
 
     def nearness(self, vectors: Tensor) -> Tensor:
@@ -68,4 +70,6 @@ def first_gradients(seeds: Seeds, case: str, sign: float, threshold: float, neur
     weights = seeds.normal("initial weights", neurons, problem.dim)
     levels = torch.full_like(weights[..., 0], sign * level)
     found = simplified_gradient(sample.inputs, sample.labels, weights, levels)
-    return First(weights, found, problem.features, space=isinstance(problem, MultiIndex))
+    others = sample.labels.gather(1, seeds.permutation("shuffled labels", n).to(sample.labels.device))
+    shuffled = simplified_gradient(sample.inputs, others, weights, levels)
+    return First(weights, found, problem.features, shuffled, space=isinstance(problem, MultiIndex))

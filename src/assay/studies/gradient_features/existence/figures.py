@@ -8,7 +8,8 @@ import polars as pl
 from assay.lab import Every, Exact, Measurements, charts
 from assay.methods.gradient_bounds import FeatureConstants, gradient_requirements
 
-from .arms import WIDTHS, Params, part
+from .arms import PAIRS, Params, part
+from .theory import least_loss_without
 
 
 @part.figure(
@@ -33,43 +34,57 @@ def construction(m: Measurements[Params]) -> alt.LayerChart:
 
 @part.figure(
     "trade-off",
-    caption="XOR axes of unequal weight: hinge loss on new samples of a network with two neurons on each of the "
-    "heaviest axes (an upper bound on OPT), with two neurons more on these axes, or on one that no component lies on "
-    "as well; and the slack that the theorem charges, by cone width, the narrowest being that which holds a hundredth "
-    "of all first gradients around the lightest of these axes. A slack above 1 is vacuous. Right: the share of exact "
-    "first gradients that lie within a cone of each width around an axis, from the heaviest to the lightest; lighter "
-    "axes need wider cones.",
-    shows=("C8a", "C8b", "C8c", "N15"),
+    caption="Pairs of XOR axes with opposite labels, the heaviest first. Left: hinge loss on new samples of a network "
+    "with two neurons an axis on the pairs allowed (an upper bound on OPT), with four neurons more on these axes, or "
+    "on two that no component lies on as well, and the weight of the pairs that it lacks, which no network on these "
+    "axes can stay below. Middle: the slack that the theorem charges, by the share p of first gradients that the cones "
+    "hold, and its sum with OPT; above 1 (the loss of the output 0) the bound says nothing. Right: the share of exact "
+    "first gradients within a cone of each width around an axis of each pair; lighter axes need wider cones.",
+    shows=("C8a", "C8b", "C8c", "N15", "N17"),
 )
 def trade_off(m: Measurements[Params]) -> alt.HConcatChart:
-    parts = []
     lines = {
         "opt": "OPT (upper bound)",
-        "opt_wider": "two neurons more",
-        "opt_with_noise": "… and a noise axis",
-        "least_slack": "slack, narrowest γ",
+        "opt_wider": "four neurons more",
+        "opt_with_noise": "… and two noise axes",
     }
-    for metric, which in lines.items():
-        opt = m.rows(metric, arm="trade-off").with_columns(which=pl.lit(which))
-        parts.append(opt.select("which", "axes", "seed", "value"))
-    for width in WIDTHS:
-        slack = m.rows("slack", arm="trade-off", width=width).with_columns(which=pl.lit(f"slack, γ = {width:g}"))
-        parts.append(slack.select("which", "axes", "seed", "value"))
-    frame = charts.summarise(pl.concat(parts), "which", "axes")
-    frame = frame.with_columns(pl.col("mean", "low", "high").clip(1e-3))
-    left = charts.band(frame, x="axes", x_title="axes allowed", y="loss", colour="which", scale="log", width=260)
+    losses = pl.concat(
+        m.rows(metric, arm="trade-off").select("pairs", "seed", "value", which=pl.lit(which))
+        for metric, which in lines.items()
+    )
+    left = charts.band(
+        charts.summarise(losses, "which", "pairs"), x="pairs", y="hinge loss on new samples", colour="which", width=200
+    )
+    lost = pl.DataFrame(
+        {
+            "pairs": list(PAIRS),
+            "lost": [least_loss_without(m.params.trade_weights, pairs) for pairs in PAIRS],
+        }
+    )
+    floor = alt.Chart(lost).mark_line(strokeDash=[4, 3], color="grey", point=True).encode(x="pairs:Q", y="lost:Q")
+    slack = m.rows("least_slack", arm="trade-off").select("pairs", "seed", "share", slack=pl.col("value"))
+    opt = m.rows("opt", arm="trade-off").select("pairs", "seed", opt=pl.col("value"))
+    both = slack.join(opt, on=["pairs", "seed"])
+    parts = pl.concat(
+        both.select("pairs", "seed", value=value, which=pl.format(f"{words}, p = {{}}", "share"))
+        for words, value in {"slack": pl.col("slack"), "OPT + slack": pl.col("slack") + pl.col("opt")}.items()
+    )
+    middle = charts.band(
+        charts.summarise(parts, "which", "pairs"), x="pairs", y="loss", colour="which", scale="log", width=200
+    )
     caught = m.rows("caught", arm="trade-off").with_columns(cone=pl.format("γ = {}", "width"))
     right = charts.band(
-        charts.summarise(caught, "cone", "axes"),
-        x="axes",
-        x_title="axis, heaviest first",
+        charts.summarise(caught, "cone", "pairs"),
+        x="pairs",
+        x_title="pair, heaviest first",
         y="share of gradients in its cone",
         colour="cone",
-        width=260,
+        width=200,
     )
-    whole = alt.Axis(values=[1, 2, 3, 4], format="d")
-    panels = [panel.encode(x=alt.X("axes:Q", axis=whole)) for panel in (left, right)]
-    chart: alt.HConcatChart = alt.hconcat(*panels).resolve_scale(color="independent")
+    whole = alt.X("pairs:Q", axis=alt.Axis(values=list(PAIRS), format="d"))
+    panels = [panel.encode(x=whole) for panel in (left, middle)]
+    titled = right.encode(x=whole.title("pair, heaviest first"))
+    chart: alt.HConcatChart = alt.hconcat(panels[0] + floor, panels[1], titled).resolve_scale(color="independent")
     return chart
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,15 +23,19 @@ class Construction:
     outputs: Tensor  # (neurons,)
     tolerance: float  # ε_a as realised: the largest |‖w_i‖·b_j/b̃ − 1| in a set Λ_j
     width: float  # γ as realised: the largest 1 − cosine
-    empty: int  # sets Λ_j without a neuron; the construction failed when there are any
+    served: Tensor  # (terms,): whether the set Λ_j has a neuron; of the other terms the construction knows nothing
 
     @property
     def support(self) -> int:
         return int((self.outputs != 0).sum())
 
-    def bound(self, terms: int, largest: float, input_norm: float) -> float:
-        """E|g_ã − g*| ≤ r·B_a1·B_x1·(ε_a + √(2γ)), all constants explicit."""
-        return terms * largest * input_norm * (self.tolerance + math.sqrt(2 * self.width))
+    @property
+    def empty(self) -> int:
+        return int((~self.served).sum())
+
+    def bound(self, largest: float, input_norm: float) -> float:
+        """E|g_ã − g*| ≤ r·B_a1·B_x1·(ε_a + √(2γ)) for the r terms of g* that are served, all constants explicit."""
+        return int(self.served.sum()) * largest * input_norm * (self.tolerance + math.sqrt(2 * self.width))
 
 
 def construct(
@@ -48,23 +53,30 @@ def construct(
     near = cosines(weights, directions)  # (neurons, terms)
     off = (weights.norm(dim=-1) * knot / threshold - 1).abs()
     outputs = weights.new_zeros(len(weights), dtype=torch.float64)
-    widest, farthest, empty = 0.0, 0.0, 0
+    widest, farthest = 0.0, 0.0
+    served = torch.zeros(len(directions), dtype=torch.bool)
     for j in range(len(directions)):
         chosen = (near[:, j] > 1 - cone) & (off <= tolerance)
         count = int(chosen.sum())
         if count == 0:
-            empty += 1
             continue
+        served[j] = True
         outputs[chosen] += float(heights[j]) * knot / (count * threshold)
         widest = max(widest, float(1 - near[chosen, j].min()))
         farthest = max(farthest, float(off[chosen].max()))
-    return Construction(outputs, farthest, widest, empty)
+    return Construction(outputs, farthest, widest, served)
 
 
 def components_of(mixture: GaussianMixture) -> tuple[Tensor, Tensor]:
     """Directions and labels of all components, antipodal ones apart."""
     unit: Tensor = mixture.means / mixture.means.norm(dim=1, keepdim=True)
     return unit, mixture.component_labels
+
+
+def least_loss_without(weights: Sequence[float], seen: int) -> float:
+    """What no network on the ``seen`` first pairs of XOR axes can stay below, whatever it computes: the weight of the
+    other pairs. On their components its output has one law for both labels, and (1 − g)₊ + (1 + g)₊ ≥ 2."""
+    return sum(weights[seen:]) / sum(weights)
 
 
 def head_cost(constants: FeatureConstants, asked: GradientRequirements) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -14,6 +15,7 @@ from ..learners import hidden_layer, sampled_gradients, stepped, symmetric_start
 from ..params import FirstStep, Testing, check_growing
 from ..problem import GaussianMixture, Sample, xor_bayes_accuracy
 from .learners import (
+    Features,
     Fitted,
     exact_kernels,
     feature_kernel_ridge,
@@ -28,6 +30,7 @@ from .learners import (
 METHODS = ("gradient", "relu 2d", "relu d^1.5", "fourier d^1.5", "tangent d^1.5")
 KERNELS = ("quadratic", "cubic", "rbf", "ntk")
 THRESHOLDS = (0.0, 0.5, 1.0)
+FOURIER_WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 BOTH_RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 TUNING_SEED = 1_000_000  # tuning seeds lie where no run reaches
 
@@ -36,6 +39,9 @@ class Params(FirstStep, Testing):
     hard_dims: tuple[PositiveInt, ...] = Field((81, 100, 144), description="dimensions of the hard XOR mixture")
     wide_dims: tuple[PositiveInt, ...] = Field((81,), description="dimensions at which d² random features are tried")
     hard_ratio: float = Field(2.83, gt=0, description="√d/σ_B of the hard XOR mixture")
+    fourier_width: float = Field(
+        8.0, gt=0, description="width of random Fourier features in norms of a typical input, tuned"
+    )
     step_neurons: int = Field(256, ge=8, description="neurons m, of which the network has 4m")
     random_threshold: float = Field(0.0, ge=0, description="threshold of random ReLU features, tuned")
     kernel_samples: tuple[PositiveInt, ...] = Field((300, 1000, 2000), description="samples of the kernel comparison")
@@ -58,7 +64,9 @@ part = lab.Part(
         "smoke": lab.PartPreset(
             hard_dims=(25, 36), wide_dims=(25,), step_neurons=64, kernel_samples=(200, 400), kernel_dim=36
         ),
-        "laptop": lab.PartPreset(fewer={"xor-mild": 4, "xor-wide": 5, "xor-kernels": 6, "xor-tuning": 3}),
+        "laptop": lab.PartPreset(
+            fewer={"xor-mild": 4, "xor-wide": 5, "xor-kernels": 6, "xor-tuning": 6, "xor-fourier-tuning": 6}
+        ),
         "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400), wide_dims=(100, 400), both_steps=200),
     },
 )
@@ -86,14 +94,14 @@ def _fit(params: Params, seeds: Seeds, problem: GaussianMixture, train: Sample, 
     elif kind == "tangent":
         features = random_tangent(seeds, "random features", width, dim, typical)
     else:
-        features = random_fourier(seeds, "random features", width, dim, typical)
+        features = random_fourier(seeds, "random features", width, dim, params.fourier_width * typical)
     return ridge_head(features, train, test.inputs)
 
 
 @part.arm(
     "xor",
     over={"dim": lambda p: p.hard_dims, "method": METHODS},
-    uses=("threshold", "test_samples", "hard_ratio", "step_neurons", "random_threshold"),
+    uses=("threshold", "test_samples", "hard_ratio", "step_neurons", "random_threshold", "fourier_width"),
     chunk=2,
     tolerance=0.05,
 )
@@ -105,7 +113,7 @@ def xor(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: int, method:
 @part.arm(
     "xor-mild",
     over={"method": METHODS},
-    uses=("threshold", "test_samples", "hard_dims", "step_neurons", "random_threshold"),
+    uses=("threshold", "test_samples", "hard_dims", "step_neurons", "random_threshold", "fourier_width"),
     chunk=2,
     tolerance=0.05,
 )
@@ -173,12 +181,38 @@ def xor_kernels(params: Params, seeds: Seeds, record: lab.Recorder, *, samples: 
 )
 def xor_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, candidate: float) -> None:
     """Thresholds for random ReLU features, on seeds kept for tuning."""
+
+    def features(seeds: Seeds, width: int, dim: int, typical: float) -> Features:
+        return random_relu(seeds, "random features", width, dim, candidate, typical)
+
+    _try_features(params, seeds, record, features)
+
+
+@part.arm(
+    "xor-fourier-tuning",
+    over={"candidate": FOURIER_WIDTHS},
+    uses=("test_samples", "hard_ratio", "hard_dims"),
+    chunk=1,
+    tolerance=0.05,
+)
+def xor_fourier_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, candidate: float) -> None:
+    """Widths of random Fourier features, on the same seeds."""
+
+    def features(seeds: Seeds, width: int, dim: int, typical: float) -> Features:
+        return random_fourier(seeds, "random features", width, dim, candidate * typical)
+
+    _try_features(params, seeds, record, features)
+
+
+def _try_features(
+    params: Params, seeds: Seeds, record: lab.Recorder, made: Callable[[Seeds, int, int, float], Features]
+) -> None:
+    """Accuracy of a head on d^1.5 features, at the smallest dimension."""
     seeds = Seeds(tuple(TUNING_SEED + seed for seed in seeds), seeds.device, seeds.dtype)
     dim = params.hard_dims[0]
     problem = GaussianMixture.xor(dim, math.sqrt(dim) / params.hard_ratio)
     train = problem.sample(seeds, "train", math.ceil(2 * dim**1.5))
     validation = problem.sample(seeds, "validation", params.test_samples)
     typical = math.sqrt(dim * (1 + problem.deviation**2))
-    features = random_relu(seeds, "random features", int(dim**1.5), dim, candidate, typical)
-    fitted = ridge_head(features, train, validation.inputs)
+    fitted = ridge_head(made(seeds, int(dim**1.5), dim, typical), train, validation.inputs)
     record(trials=params.test_samples, validation_accuracy=1 - wrong(fitted.outputs, validation.labels))

@@ -41,8 +41,8 @@ def shuffled_is_shorter(m: Measurements[Params]) -> Judgement:
 
 @part.claims_over(
     {"X13": {"size": 16}, "X14": {"size": 64}, "X15": {"size": 256}},
-    statement="On odd and even images a head on {size} gradient features is more accurate than one on {size} tuned "
-    "random ReLU features.",
+    statement="On odd and even images a head on {size} gradient features is more accurate than one on {size} random "
+    "ReLU features, penalties tuned.",
     source="beyond the source: the case of few features, on data without a theorem",
     when=SIZES,
 )

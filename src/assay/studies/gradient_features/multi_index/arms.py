@@ -67,7 +67,7 @@ def multi_index(params: Params, seeds: Seeds, record: lab.Recorder, *, target: s
         record(top_alignment=top.square().sum((1, 2)) / 3)
     else:
         width, root = 2 * params.index_neurons, math.sqrt(problem.dim)
-        features = random_relu(seeds, "random features", width, problem.dim, 0.5, root)
+        features = random_relu(seeds, "random features", width, problem.dim, 0.0, root)
     record(error=squared_error(features, train, test))
 
 

@@ -13,18 +13,24 @@ from .theory import noise_fraction
 
 @part.figure(
     "multi-index",
-    caption="Polynomial of three directions: share of the first gradients' norm in their span (left) and squared error "
-    "of heads (right) over n/d², with and without its quadratic part.",
+    caption="Polynomial of three directions over n/d², with and without its quadratic part: share of the first "
+    "gradients' norm in their span, and of the weights' at the start (left); how far the span of the three strongest "
+    "directions of all gradients is the true one, the mean squared cosine of their principal angles (middle); squared "
+    "error of heads (right).",
     shows=("C1i", "C4q", "C5q", "N6", "N7", "X5"),
 )
 def multi_index(m: Measurements[Params]) -> alt.HConcatChart:
     fractions = charts.summarise(m.rows("fraction", arm="multi-index"), "target", "ratio").rename({"ratio": "n/d²"})
-    left = charts.band(fractions, x="n/d²", y="share of the norm", colour="target", width=250)
-    left += charts.rules({"sampling noise, no quadratic part": noise_fraction(m.params.index_dim)}, width=250)
+    start = float(m.rows("fraction_before", arm="multi-index", target="full")["value"].to_numpy().mean())
+    levels = {"sampling noise, no quadratic part": noise_fraction(m.params.index_dim), "weights at the start": start}
+    left = charts.band(fractions, x="n/d²", y="share of the norm", colour="target", width=220)
+    left += charts.rules(levels, width=220)
+    angles = charts.summarise(m.rows("top_alignment", arm="multi-index"), "target", "ratio").rename({"ratio": "n/d²"})
+    middle = charts.band(angles, x="n/d²", y="squared cosine", colour="target", width=220, domain=(0, 1))
     errors = charts.summarise(m.rows("error", arm="multi-index"), "target", "method", "ratio")
     errors = errors.rename({"ratio": "n/d²"})
-    right = charts.band(errors, x="n/d²", y="squared error", colour="target", dash="method", width=250)
-    return alt.hconcat(left, right)
+    right = charts.band(errors, x="n/d²", y="squared error", colour="target", dash="method", width=220)
+    return alt.hconcat(left, middle, right)
 
 
 @part.table(

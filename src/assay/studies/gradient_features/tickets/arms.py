@@ -22,13 +22,19 @@ from .learners import Choice, chosen_network, race
 
 AFTER: tuple[Choice, ...] = ("full", "ticket", "discovered", "random", "magnitude", "snip")
 AT_START: tuple[Choice, ...] = ("init", "init, ticket's norms", "init, ticket's norms, outputs")
+ON_PARITY_AT_START: tuple[Choice, ...] = (
+    "init, both signs",
+    "init, both signs, ticket's norms",
+    "init, both signs, ticket's norms, outputs",
+)
 ON_PARITY: tuple[Choice, ...] = (
     "full",
     "ticket",
     "ticket, both signs",
+    "ticket, other sign",
     "random",
     "random, one sign",
-    *AT_START,
+    *ON_PARITY_AT_START,
 )
 HEADS: tuple[Choice, ...] = ("ticket", "ticket, spread", "random", "init")
 START_THRESHOLDS = {"start": 1.0, "start, thresholds 0": 0.0}  # of random neurons, in units of the start's
@@ -48,7 +54,7 @@ class Params(FirstStep, Testing):
     parity_race: tuple[PositiveInt, PositiveInt, PositiveInt] = Field(
         (30, 3, 64), description="dimension, block size and neurons m of the parity on which tickets race"
     )
-    parity_race_steps: int = Field(1000, ge=4, description="steps after the first on that parity")
+    parity_race_steps: int = Field(600, ge=4, description="steps after the first on that parity")
     head_parity: tuple[PositiveInt, PositiveInt] = Field(
         (50, 5), description="dimension and block size of the parity of heads on tickets"
     )
@@ -76,7 +82,9 @@ part = lab.Part(
             parity_race_steps=6,
             ticket_samples=500,
         ),
-        "paper": lab.PartPreset(race_steps=200, race_batch=1000, head_parity=(100, 9), ticket_samples=20_000),
+        "paper": lab.PartPreset(
+            race_steps=200, race_batch=1000, parity_race_steps=1000, head_parity=(100, 9), ticket_samples=20_000
+        ),
     },
 )
 
@@ -148,13 +156,15 @@ def _race(params: Params, seeds: Seeds, record: lab.Recorder, setting: Setting, 
     net = chosen_network(seeds, who, start, net, sample, problem.features.to(net.weights), params.ticket_size)
     batches = [problem.sample(seeds, f"batch {step}", params.race_batch) for step in range(1, last + 1)]
     moments = looks(last)
-    validation = problem.sample(seeds, "validation", 500)
+    validation = problem.sample(seeds, "validation", 2000)
     test = problem.sample(seeds, "test", 2000)
     found = race(net, lambda step: batches[step - 1], validation, test, rates=setting.rates, steps=moments, level=LEVEL)
     # The first step is counted for networks that took it, in steps and in samples.
-    took = 0 if who in AT_START else 1
+    took = 0 if who.startswith("init") else 1
     record.curve(found.steps, loss=found.losses)
+    edges = found.rates.new_tensor([setting.rates[0], setting.rates[-1]])
     record(steps=found.first + took, rate=found.rates, reached=found.reached)
+    record(at_edge=(found.rates.unsqueeze(1) == edges).any(1))
     record(samples=found.first * params.race_batch + took * params.first_samples)
     record(trials=2000, error=found.error)
     record(trials=net.biases.shape[1], always_on=(net.biases > 0).double().mean(1))

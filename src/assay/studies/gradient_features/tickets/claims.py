@@ -13,10 +13,10 @@ RACE = {
     )
 }
 HEADS = {"512 neurons, heads on 4,000 samples": lambda p: p.ticket_neurons >= 128 and p.ticket_samples >= 4000}
-NOT_REACHED = "; a race that does not reach it counts with its last step"
+NOT_REACHED = "; a race that does not get there for good counts with its last step"
 PARITY = {
-    "the parity of 3 of 30 coordinates, 1,000 steps": lambda p: (
-        p.parity_race[:2] == (30, 3) and p.parity_race_steps >= 1000
+    "the parity of 3 of 30 coordinates, 600 steps": lambda p: (
+        p.parity_race[:2] == (30, 3) and p.parity_race_steps >= 600
     )
 }
 
@@ -130,18 +130,25 @@ def speed_only(m: Measurements[Params]) -> Judgement:
 
 @part.claims_over(
     {
-        "C6j": {"who": "init", "words": "their own norms"},
-        "C6k": {"who": "init, ticket's norms", "words": "the ticket's norms"},
-        "C6l": {"who": "init, ticket's norms, outputs", "words": "the ticket's norms and outputs ±0.1"},
+        "C6j": {"who": "init, both signs", "words": "their own norms"},
+        "C6k": {"who": "init, both signs, ticket's norms", "words": "the ticket's norms"},
+        "C6l": {"who": "init, both signs, ticket's norms, outputs", "words": "the ticket's norms and outputs ±0.1"},
     },
-    statement="On the parity of 3 of 30 coordinates the 24 neurons nearest to the block after one step (the ticket) "
-    "reach hinge loss 0.05 in fewer steps than the same neurons at the start with {words}.",
-    source=f"Lottery tickets on a parity; the first step is counted, rates tuned per network{NOT_REACHED}",
+    statement="On the parity of 3 of 30 coordinates 24 neurons near the block after one step, half of them with "
+    "thresholds of either sign (the ticket), reach hinge loss 0.05 in fewer steps than the same neurons at the start "
+    "with {words}.",
+    source="Lottery tickets on a parity; first seen on seeds 4000 to 4005; the first step is counted, rates tuned per "
+    f"network{NOT_REACHED}",
     when=PARITY,
 )
 def parity_ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement:
-    lead = m.final("steps", arm="parity-tickets", who=who) - m.final("steps", arm="parity-tickets", who="ticket")
-    return lead.named(f"steps, {who} − ticket").above(0)
+    return _lead(m, who, "ticket, both signs")
+
+
+def _lead(m: Measurements[Params], slower: str, faster: str) -> Judgement:
+    """Whether one network takes more steps on the parity than another."""
+    slow, fast = (m.final("steps", arm="parity-tickets", who=who) for who in (slower, faster))
+    return (slow - fast).named(f"steps, {slower} − {faster}").above(0)
 
 
 @part.claim(
@@ -152,9 +159,7 @@ def parity_ticket_beats_start(m: Measurements[Params], *, who: str) -> Judgement
     when=PARITY,
 )
 def parity_random_beats_ticket(m: Measurements[Params]) -> Judgement:
-    where = {"arm": "parity-tickets"}
-    lead = m.final("steps", who="ticket", **where) - m.final("steps", who="random", **where)
-    return lead.named("steps, ticket − random").above(0)
+    return _lead(m, "ticket", "random")
 
 
 @part.claim(
@@ -177,9 +182,7 @@ def ticket_has_one_sign(m: Measurements[Params]) -> Judgement:
     when=PARITY,
 )
 def both_signs_beat_nearest(m: Measurements[Params]) -> Judgement:
-    where = {"arm": "parity-tickets"}
-    lead = m.final("steps", who="ticket", **where) - m.final("steps", who="ticket, both signs", **where)
-    return lead.named("steps, nearest − both signs").above(0)
+    return _lead(m, "ticket", "ticket, both signs")
 
 
 @part.claim(
@@ -190,9 +193,7 @@ def both_signs_beat_nearest(m: Measurements[Params]) -> Judgement:
     when=PARITY,
 )
 def both_signs_beat_random(m: Measurements[Params]) -> Judgement:
-    where = {"arm": "parity-tickets"}
-    lead = m.final("steps", who="random", **where) - m.final("steps", who="ticket, both signs", **where)
-    return lead.named("steps, random − both signs").above(0)
+    return _lead(m, "random", "ticket, both signs")
 
 
 @part.claim(
@@ -203,6 +204,25 @@ def both_signs_beat_random(m: Measurements[Params]) -> Judgement:
     when=PARITY,
 )
 def one_sign_is_slow(m: Measurements[Params]) -> Judgement:
-    where = {"arm": "parity-tickets"}
-    lead = m.final("steps", who="random, one sign", **where) - m.final("steps", who="random", **where)
-    return lead.named("steps, random of one sign − random").above(0)
+    return _lead(m, "random, one sign", "random")
+
+
+@part.claim(
+    "X24",
+    "On the parity of 3 of 30 coordinates the 24 neurons nearest to the block among those with the sign of threshold "
+    "that the nearest lack reach hinge loss 0.05 in more steps than 24 of both signs.",
+    source=f"beyond the source: neither sign alone makes a ticket (X21 has the other one){NOT_REACHED}",
+    when=PARITY,
+)
+def other_sign_is_slow(m: Measurements[Params]) -> Judgement:
+    return _lead(m, "ticket, other sign", "ticket, both signs")
+
+
+@part.claim(
+    "N18",
+    "In no race, on the XOR mixture or on the parity, does a network choose the lowest or the highest rate tried.",
+    source="control: a choice at the edge of its grid might have wanted one beyond it",
+)
+def rates_inside(m: Measurements[Params]) -> Judgement:
+    every = m.every("at_edge", arm=["tickets", "parity-tickets"])
+    return every.named("rates at an edge of their grid").at_most(0)

@@ -22,6 +22,7 @@ Choice = Literal[
     "ticket",
     "ticket, spread",
     "ticket, both signs",
+    "ticket, other sign",
     "discovered",
     "random",
     "random, one sign",
@@ -30,6 +31,9 @@ Choice = Literal[
     "init",
     "init, ticket's norms",
     "init, ticket's norms, outputs",
+    "init, both signs",
+    "init, both signs, ticket's norms",
+    "init, both signs, ticket's norms, outputs",
 ]
 
 
@@ -44,19 +48,21 @@ def chosen_network(
     start, net = half(start), half(net)
     each = max(1, size // (2 * features.shape[-2]))
     ticket = nearest(net, features, each)
+    if "both signs" in who:
+        ticket = nearest_of_both_signs(net, features, each)
     if who.startswith("init"):
         silent = replace(start, output=start.output.sign() * (0.1 if who.endswith("outputs") else 0.0))
-        return keep(silent, ticket) if who == "init" else rescaled(keep(silent, ticket), keep(net, ticket))
+        return rescaled(keep(silent, ticket), keep(net, ticket)) if "norms" in who else keep(silent, ticket)
     if who == "random":
         return keep(net, random_choice(seeds, net.output.shape[1], ticket.shape[1]))
     if who == "random, one sign":
         return keep(net, random_of_sign(seeds, net.biases, ticket))
-    if who == "ticket":
+    if who in ("ticket", "ticket, both signs"):
         return keep(net, ticket)
+    if who == "ticket, other sign":
+        return keep(net, nearest_of_sign(net, features, each, -most_signs(net.biases, ticket)))
     if who == "ticket, spread":
         return keep(net, spread_over_switches(net, nearest(net, features, 2 * each), each))
-    if who == "ticket, both signs":
-        return keep(net, nearest_of_both_signs(net, features, each))
     if who == "discovered":
         return keep(net, nearest(net, discovered(net, features.shape[-2], cosine=0.7), each))
     scores = net.weights.norm(dim=-1) if who == "magnitude" else sensitivity(net, sample)
@@ -84,16 +90,27 @@ def nearest(net: TwoLayer, features: Tensor, each: int) -> Tensor:
     return found.topk(each, dim=1).indices.mT.flatten(1)
 
 
+def nearest_of_sign(net: TwoLayer, features: Tensor, each: int, sign: Tensor | float) -> Tensor:
+    """``nearest``, among the neurons alone whose thresholds have this sign, one for all seeds or (seeds, 1)."""
+    signed = torch.cat([features, -features], -2)
+    found = cosines(net.weights, signed)  # (seeds, neurons, signed features)
+    side = found.masked_fill((net.biases.sign() != sign).unsqueeze(-1), -math.inf)
+    return side.topk(each, dim=1).indices.mT.flatten(1)
+
+
 def nearest_of_both_signs(net: TwoLayer, features: Tensor, each: int) -> Tensor:
     """Half of the ``each`` neurons for every signed feature among those with a threshold above 0 and half among those
     with one below: the nearest of all may have thresholds of one sign only."""
-    signed = torch.cat([features, -features], -2)
-    found = cosines(net.weights, signed)  # (seeds, neurons, signed features)
-    halves = []
-    for sign, size in ((1, each - each // 2), (-1, each // 2)):
-        side = found.masked_fill((net.biases.sign() != sign).unsqueeze(-1), -math.inf)
-        halves.append(side.topk(size, dim=1).indices)
-    return torch.cat(halves, 1).mT.flatten(1)
+    above = nearest_of_sign(net, features, each - each // 2, 1.0)
+    below = nearest_of_sign(net, features, each // 2, -1.0)
+    by_feature = (len(above), 2 * features.shape[-2], -1 if below.numel() else 0)
+    return torch.cat([above.reshape(*by_feature[:2], -1), below.reshape(by_feature)], -1).flatten(1)
+
+
+def most_signs(biases: Tensor, chosen: Tensor) -> Tensor:
+    """The sign that most of the chosen neurons' thresholds have, +1 where they are even: (seeds, 1)."""
+    total = biases.gather(1, chosen).sign().sum(1, keepdim=True)
+    return torch.where(total < 0, -1.0, 1.0).to(biases)
 
 
 def spread_over_switches(net: TwoLayer, candidates: Tensor, each: int) -> Tensor:
@@ -139,7 +156,7 @@ class Race:
     steps: tuple[int, ...]
     losses: Tensor  # (times, seeds): test hinge loss at those steps
     rates: Tensor  # (seeds,)
-    first: Tensor  # (seeds,): first step at which the test loss is below the level, the last where it never is
+    first: Tensor  # (seeds,): the step from which the test loss stays below the level, the last where it does not
     reached: Tensor  # (seeds,) booleans
     error: Tensor  # (seeds,): test error at the end
 
@@ -154,8 +171,9 @@ def race(
     steps: Sequence[int],
     level: float,
 ) -> Race:
-    """Train at every rate; each seed takes the rate at which its validation loss first falls below the level (among
-    equals, or when none does, the one with the least loss at the end)."""
+    """Train at every rate; each seed takes the rate at which its validation loss is soonest below the level for good
+    (among equals, or when none is, the one with the least loss at the end). A dip that does not last counts for
+    nothing: at a high rate it comes by chance, and test inputs do not see it."""
     moments = set(steps)
     curves, checks, ends = [], [], []
     for rate in rates:
@@ -170,7 +188,7 @@ def race(
     checked_all = torch.stack(checks)  # (rates, times, seeds)
     device = checked_all.device
     times = torch.tensor(sorted(steps), device=device)
-    quality = times[_first(checked_all, level)] + checked_all[:, -1].nan_to_num(1e3).clamp(max=1e3) / 1e4
+    quality = times[_settled(checked_all, level)] + checked_all[:, -1].nan_to_num(1e3).clamp(max=1e3) / 1e4
     chosen = quality.argmin(0)
     seeds = torch.arange(len(chosen), device=device)
     losses = torch.stack(curves)[chosen, :, seeds].T  # (times, seeds)
@@ -178,17 +196,18 @@ def race(
         tuple(sorted(steps)),
         losses,
         torch.tensor(rates, dtype=torch.float64, device=device)[chosen],
-        times[_first(losses, level)],
-        (losses < level).any(0),
+        times[_settled(losses, level)],
+        losses[-1] < level,
         torch.stack(ends)[chosen, seeds],
     )
 
 
-def _first(losses: Tensor, level: float) -> Tensor:
-    """Index of the first time below the level, the last index where there is none: (…, times, seeds) -> (…, seeds)."""
-    below = losses < level
-    below[..., -1, :] = True
-    return below.int().argmax(-2)
+def _settled(losses: Tensor, level: float) -> Tensor:
+    """Index of the time from which on all are below the level, the last index where there is none: (…, times, seeds)
+    -> (…, seeds)."""
+    stays = (losses < level).int().flip(-2).cumprod(-2).flip(-2)
+    stays[..., -1, :] = 1
+    return stays.argmax(-2)
 
 
 def random_choice(seeds: Seeds, neurons: int, size: int) -> Tensor:
@@ -198,7 +217,6 @@ def random_choice(seeds: Seeds, neurons: int, size: int) -> Tensor:
 def random_of_sign(seeds: Seeds, biases: Tensor, like: Tensor) -> Tensor:
     """As many random neurons as are in ``like``, all with thresholds of the sign that most of those have."""
     order = seeds.permutation("random ticket", biases.shape[1])
-    sign = biases.gather(1, like).sign().sum(1, keepdim=True).sign()
-    others = biases.gather(1, order).sign() != sign
+    others = biases.gather(1, order).sign() != most_signs(biases, like)
     first = others.int().argsort(dim=1, stable=True)[:, : like.shape[1]]
     return order.gather(1, first)
