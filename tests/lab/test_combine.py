@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assay.lab import AmbiguousQuery, Every, Measurements, Params, Values, combine, farthest_from, pick, pool
+from assay.lab import AmbiguousQuery, Every, Measurements, Params, Values, combine, farthest, farthest_from, pick, pool
 
 BAD = [math.nan, math.inf, -math.inf]
 every_bad = pytest.mark.parametrize("bad", BAD, ids=str)
@@ -79,6 +79,18 @@ def test_combine_pairs_seeds_as_a_difference_does():
         a - Values({8: 0.0})
     with pytest.raises(AmbiguousQuery, match="nothing to make worst of"):
         combine(max, [], "worst")
+
+
+def test_misses_on_both_sides_do_not_cancel():
+    """Each seed misses by 0.3 in one part and hits in the other; of extremes by seed the mean would be 1."""
+    above, below = Values({0: 1.3, 1: 1.0, 2: 1.3, 3: 1.0}), Values({0: 1.0, 1: 0.6, 2: 1.0, 3: 0.6})
+    assert combine(farthest_from(1), [above, below], "by seed").array.mean() == pytest.approx(0.95)
+    found = farthest(1, [above, below], "the worst part")
+    assert found.by_seed == below.by_seed
+    assert found.what == "the worst part"
+    bad = farthest(1, [above, below, Values({0: 1.0, 1: math.nan, 2: 1.0, 3: 1.0})], "one of three")
+    assert math.isnan(bad.by_seed[1])
+    assert bad.by_seed[0] == above.by_seed[0], "chosen by the seeds that are finite everywhere"
 
 
 def test_the_farthest_from_a_level_lies_on_either_side():

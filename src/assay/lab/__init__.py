@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .snapshots import Snapshots
     from .stored import Findings, Run
     from .study import Study
-    from .values import Exact, Values, combine, farthest_from, pick
+    from .values import Exact, Values, combine, farthest, farthest_from, pick
     from .verdicts import Judgement
 
 __all__ = [
@@ -91,6 +91,7 @@ __all__ = [
     "combine",
     "compare",
     "confirm",
+    "farthest",
     "farthest_from",
     "find_run",
     "find_study",

@@ -173,19 +173,32 @@ def combine(choose: Callable[[list[float]], Any], parts: Iterable[Values], what:
 
 
 def farthest_from(level: float) -> Callable[[Iterable[float]], float]:
-    """For ``combine``: the value that is farthest from ``level``, the worst where all should be there. Of values on
-    both sides of it extremes of different seeds cancel in the mean: take ``pick(farthest_from(0), gaps)`` for them."""
+    """For ``combine``: the value that is farthest from ``level`` in each seed. Extremes of several seeds may lie on
+    both sides and cancel in the mean: ``farthest`` takes the part whose mean is the farthest."""
     return lambda values: max(values, key=lambda value: abs(value - level))
 
 
 def pick(choose: Callable[[Iterable[float]], float], parts: Iterable[Values]) -> Values:
     """The part with the largest (``max``) or smallest (``min``) mean over the seeds, under its own name. A seed in
     which some part is not finite is NaN: it might have made another the choice."""
-    parts = list(parts)
-    shared = _shared_seeds(parts, "a choice")
+    return _picked(lambda means: means.index(choose(means)), list(parts), "a choice")
+
+
+def farthest(level: float, parts: Iterable[Values], what: str) -> Values:
+    """The part whose mean over the seeds is farthest from ``level``, the worst where all should be there. Extremes that
+    every seed chose for itself would lie on both sides, and cancel in the mean."""
+
+    def worst(means: list[float]) -> int:
+        return max(range(len(means)), key=lambda at: abs(means[at] - level))
+
+    return _picked(worst, list(parts), what).named(what)
+
+
+def _picked(choose: Callable[[list[float]], int], parts: list[Values], what: str) -> Values:
+    shared = _shared_seeds(parts, what)
     sound = [seed for seed in shared if all(math.isfinite(part.by_seed[seed]) for part in parts)]
-    heights = [sum(part.by_seed[seed] for seed in sound) for part in parts]  # over the same seeds, so like the means
-    chosen = parts[heights.index(choose(heights))]
+    means = [sum(part.by_seed[seed] for seed in sound) / max(1, len(sound)) for part in parts]  # over the same seeds
+    chosen = parts[choose(means)]
     return replace(chosen, by_seed={seed: chosen.by_seed[seed] if seed in sound else math.nan for seed in shared})
 
 

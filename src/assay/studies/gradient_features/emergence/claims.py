@@ -6,7 +6,7 @@ from statistics import fmean
 
 import polars as pl
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest_from, pick
+from assay.lab import Judgement, Measurements, Values, combine, farthest
 
 from ..theory import log_log_slope
 from .arms import SIGNS, Params, part, promised_sign
@@ -42,7 +42,7 @@ def share_as_derived(m: Measurements[Params]) -> Judgement:
         where = {"arm": "xor-gradients", "labels": "true", "dim": dim}
         both = [m.final("caught_over_derived", threshold_sign=sign, **where) for sign in SIGNS]
         gaps.append(combine(fmean, both, "both signs") - 1)
-    worst = pick(farthest_from(0), gaps).named("share / derived p − 1, the dimension whose mean is farthest off")
+    worst = farthest(0, gaps, "share / derived p − 1, the dimension whose mean is farthest off")
     return worst.equals(0, within=0.1, because="a tenth: the length of the other weights is taken to be typical")
 
 

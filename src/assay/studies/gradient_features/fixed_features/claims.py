@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest_from, pick
+from assay.lab import Judgement, Measurements, Values, combine, farthest
 
 from .arms import FOURIER_WIDTHS, THRESHOLDS, Params, part
 
@@ -143,7 +143,7 @@ def both_ways(m: Measurements[Params]) -> Judgement:
         - m.final("test_accuracy", arm="xor-kernels", samples=n, method="gradient")
         for n in m.params.kernel_samples
     ]
-    worst = pick(farthest_from(0), gaps).named("both layers − head, mean farthest from 0")
+    worst = farthest(0, gaps, "both layers − head, mean farthest from 0")
     return worst.equals(0, within=0.02, because="the 2 points that are allowed below Bayes")
 
 

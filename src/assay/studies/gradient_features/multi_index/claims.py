@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements, combine, farthest_from, pick
+from assay.lab import Judgement, Measurements, combine, farthest
 
 from .arms import KERNELS, Params, part
 from .theory import noise_fraction
@@ -98,7 +98,7 @@ def noise_sees(m: Measurements[Params]) -> Judgement:
     where = {"arm": "multi-index", "target": "no quadratic part", "method": "gradient"}
     predicted = noise_fraction(m.params.index_dim)
     gaps = [m.final("fraction", ratio=ratio, **where) - predicted for ratio in m.params.index_ratios]
-    worst = pick(farthest_from(0), gaps).named("fraction − predicted, mean farthest off")
+    worst = farthest(0, gaps, "fraction − predicted, mean farthest off")
     return worst.equals(
         0, within=0.1, because="a tenth: a median lies below the root mean square, and y⁴ has heavy tails"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lab import Judgement, Measurements, combine, farthest_from, pick, pool
+from assay.lab import Judgement, Measurements, combine, farthest, pool
 
 from .arms import Params, part
 from .theory import promised_neurons
@@ -123,7 +123,7 @@ def _collapse(m: Measurements[Params], arm: str, dims: Sequence[int]) -> Judgeme
         for ratio in m.params.sample_ratios
     ]
     reason = "a twentieth, set before any run: the formula drops the spread of norms, of order 1/√d"
-    worst = pick(farthest_from(0), gaps).named("cosine − prediction, mean farthest off")
+    worst = farthest(0, gaps, "cosine − prediction, mean farthest off")
     return worst.equals(0, within=0.05, because=reason)
 
 

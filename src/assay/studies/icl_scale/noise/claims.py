@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest_from, pool
+from assay.lab import Judgement, Measurements, Values, combine, farthest, pool
 from assay.methods import rank_noise
 
 from .arms import Params, part
@@ -51,7 +51,7 @@ def sampled_error(m: Measurements[Params]) -> Judgement:
     ratios = [
         m.final("error", arm="sampled-noise", **at) / m.final("optimum", arm="sampled-noise", **at) for at in where
     ]
-    worst = combine(farthest_from(1.0), ratios, "sampled/exact error, the farthest from 1")
+    worst = farthest(1.0, ratios, "sampled/exact error, the farthest from 1")
     return worst.equals(1.0, within=0.05, because="the specification's; sampling leaves about 1 %")
 
 
@@ -104,7 +104,7 @@ def gap_slope(m: Measurements[Params]) -> Judgement:
         _slope(m, rank) / m.final("predicted_slope", arm="noise", spectrum="all", rank=rank)
         for rank in _larger(m.params)
     ]
-    worst = combine(farthest_from(1.0), ratios, "slope/exact sum, the farthest from 1")
+    worst = farthest(1.0, ratios, "slope/exact sum, the farthest from 1")
     return worst.equals(1.0, within=0.05, because="the specification's")
 
 
@@ -137,7 +137,7 @@ def no_extra_features(m: Measurements[Params]) -> Judgement:
         gap_of(m, rank, noise=noise, spectrum="important") / gap_of(m, rank, noise=noise).array.mean()
         for rank in _larger(m.params)
     ]
-    return combine(farthest_from(0.0), shares, "gap left, as a share").between(-0.05, 0.05)
+    return farthest(0.0, shares, "gap left, as a share").between(-0.05, 0.05)
 
 
 @part.claim(
@@ -152,7 +152,7 @@ def no_prompt_noise(m: Measurements[Params]) -> Judgement:
     shares = [
         gap_of(m, rank, noise=0, length=long) / gap_of(m, rank, noise=noise).array.mean() for rank in _larger(m.params)
     ]
-    return combine(farthest_from(0.0), shares, "gap left, as a share").between(-0.05, 0.05)
+    return farthest(0.0, shares, "gap left, as a share").between(-0.05, 0.05)
 
 
 @part.claim(

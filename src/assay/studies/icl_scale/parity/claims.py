@@ -7,7 +7,7 @@ import math
 import numpy as np
 import polars as pl
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest_from
+from assay.lab import Judgement, Measurements, Values, combine, farthest
 
 from .arms import Params, part
 
@@ -75,7 +75,7 @@ def large_wins_on_rare(m: Measurements[Params]) -> Judgement:
 )
 def small_at_chance(m: Measurements[Params]) -> Judgement:
     found = [_accuracy(m, "small", n, tasks="alike") for n in _lengths(m.params)]
-    worst = combine(farthest_from(0.5), found, "accuracy of the small network, the farthest from 1/2")
+    worst = farthest(0.5, found, "accuracy of the small network, the farthest from 1/2")
     return worst.equals(0.5, within=0.01, because="a fifth of the gap of 0.05 that is claimed elsewhere")
 
 
@@ -115,7 +115,7 @@ def residual_exponent(m: Measurements[Params]) -> Judgement:
 
         return m.per_seed(rows, fit, f"exponent, {network}", by="length")
 
-    worst = combine(farthest_from(-0.5), [exponent("small"), exponent("large")], "exponent, the farther from −1/2")
+    worst = farthest(-0.5, [exponent("small"), exponent("large")], "exponent, the farther from −1/2")
     return worst.equals(-0.5, within=0.05, because="a tenth of the exponent")
 
 
@@ -156,7 +156,7 @@ def even_in_labels(m: Measurements[Params]) -> Judgement:
         for network in ("small", "large")
         for length in m.params.parity_lengths
     ]
-    worst = combine(farthest_from(0.0), changes, "accuracy, all − no labels flipped")
+    worst = farthest(0.0, changes, "accuracy, all − no labels flipped")
     return worst.equals(0.0, within=0.02, because="less than half of the gap that is claimed elsewhere")
 
 
@@ -168,5 +168,5 @@ def even_in_labels(m: Measurements[Params]) -> Judgement:
 )
 def chance(m: Measurements[Params]) -> Judgement:
     found = [_accuracy(m, network, n, flipped=0.5) for network in ("small", "large") for n in m.params.parity_lengths]
-    worst = combine(farthest_from(0.5), found, "accuracy, half of the labels flipped, the farthest from 1/2")
+    worst = farthest(0.5, found, "accuracy, half of the labels flipped, the farthest from 1/2")
     return worst.equals(0.5, within=0.02, because="less than half of the gap that is claimed elsewhere")

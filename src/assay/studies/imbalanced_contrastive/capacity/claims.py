@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest_from
+from assay.lab import Judgement, Measurements, Values, combine, farthest
 
 from .arms import Params, part
 
@@ -22,7 +22,7 @@ def ordinary_share(m: Measurements[Params]) -> Judgement:
     sets = [dict(arm="neuron-sets", features=d, ratio=r) for d in (30, 100) for r in (1.0, 0.7)]
     ratios = [m.final("ordinary", **where) / m.final("exact_ordinary", **where) for where in sets]
     because = "5 %, six standard errors of a seed's count of 50,000 neurons where the set is smallest"
-    return combine(farthest_from(1), ratios, "counted/exact, worst case").equals(1, within=0.05, because=because)
+    return farthest(1, ratios, "counted/exact, worst case").equals(1, within=0.05, because=because)
 
 
 @part.claim(
@@ -35,7 +35,7 @@ def lucky_share(m: Measurements[Params]) -> Judgement:
     sets = [dict(arm="neuron-sets", features=d, ratio=1.0) for d in (30, 100)]
     ratios = [m.final("lucky", **where) / m.final("exact_lucky", **where) for where in sets]
     because = "5 %, a third of the least by which features taken as independent would miss"
-    return combine(farthest_from(1), ratios, "counted/exact, worst d").equals(1, within=0.05, because=because)
+    return farthest(1, ratios, "counted/exact, worst d").equals(1, within=0.05, because=because)
 
 
 @part.claim(
@@ -123,7 +123,7 @@ def width_needed(m: Measurements[Params]) -> Judgement:
 def set_energy(m: Measurements[Params]) -> Judgement:
     ratios = [_wide(m, "set_energy_ratio", epsilon) * (1 / epsilon**2) for epsilon in m.params.rare]
     logs = [ratio.map(math.log2) for ratio in ratios]
-    worst = combine(farthest_from(0), logs, "log2 of (𝔉 rare/𝔉 frequent)/ε², worst ε")
+    worst = farthest(0, logs, "log2 of (𝔉 rare/𝔉 frequent)/ε², worst ε")
     return worst.equals(0, within=2, because="a factor 4, the square of C3g's, as energies are squares")
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest_from
+from assay.lab import Judgement, Measurements, Values, farthest
 
 from ..claims import EXACT, SOURCE_MODEL
 from .arms import Params, part
@@ -155,7 +155,7 @@ def _as_expected(m: Measurements[Params], ratio: Values) -> Judgement:
 
 def _worst_mode(m: Measurements[Params], metric: str, level: float, what: str) -> Values:
     modes = [m.final(metric, arm="pair-moments", token_mode=mode) for mode in ("all", "bernoulli", "single")]
-    return combine(farthest_from(level), modes, f"{what}, worst token mode")
+    return farthest(level, modes, f"{what}, worst token mode")
 
 
 @part.claim(

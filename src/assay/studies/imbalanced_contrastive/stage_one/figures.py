@@ -7,7 +7,7 @@ import math
 import altair as alt
 import polars as pl
 
-from assay.lab import Measurements, Values, charts, combine, farthest_from
+from assay.lab import Measurements, Values, charts, farthest
 
 from ..problem import MODES
 from .arms import DECAYS, Params, part
@@ -78,4 +78,4 @@ def stage_one_table(m: Measurements[Params]) -> pl.DataFrame:
 def _worst(m: Measurements[Params], metric: str, level: float) -> Values:
     """The metric in the token mode in which a seed is farthest from a level."""
     modes = [m.final(metric, arm="pair-moments", token_mode=mode) for mode in MODES]
-    return combine(farthest_from(level), modes, metric)
+    return farthest(level, modes, metric)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest_from
+from assay.lab import Judgement, Measurements, Values, combine, farthest
 
 from .arms import Params, part
 
@@ -27,7 +27,7 @@ def scale_with_frequency(m: Measurements[Params]) -> Judgement:
     ratios = [m.final("energy_ratio", arm="alignment", epsilon=e, nsr=nsr) * (1 / e) for e in m.params.rare]
     logs = [ratio.map(lambda value: float(np.log2(value))) for ratio in ratios]
     because = "a factor 2, under a third of the way, in logarithms, to the orders 1 and ε² at ε = 0.1"
-    return combine(farthest_from(0), logs, "log2 of (rare/frequent)/ε, worst ε").equals(0, within=1, because=because)
+    return farthest(0, logs, "log2 of (rare/frequent)/ε, worst ε").equals(0, within=1, because=because)
 
 
 # Neurons that align with rare features (Figures 2 and 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest_from
+from assay.lab import Judgement, Measurements, Values, farthest
 
 from ..learners import SPLITS, TT, TV
 from .arms import Params, part
@@ -44,7 +44,7 @@ def own_noise_multiplied(m: Measurements[Params]) -> Judgement:
     printed=ORDERS,
 )
 def feature_multiplied(m: Measurements[Params]) -> Judgement:
-    return _as_predicted(combine(farthest_from(1), [_gain(m, "feature", split) for split in SPLITS], "feature"))
+    return _as_predicted(farthest(1, [_gain(m, "feature", split) for split in SPLITS], "feature"))
 
 
 @part.claim(
@@ -75,7 +75,7 @@ def noise_grows(m: Measurements[Params]) -> Judgement:
     source=LEMMAS,
 )
 def feature_grows(m: Measurements[Params]) -> Judgement:
-    return _as_predicted(combine(farthest_from(1), [_early(m, "feature", split) for split in SPLITS], "feature"))
+    return _as_predicted(farthest(1, [_early(m, "feature", split) for split in SPLITS], "feature"))
 
 
 @part.claim(
