@@ -38,7 +38,8 @@ ON_PARITY: tuple[Choice, ...] = (
 )
 HEADS: tuple[Choice, ...] = ("ticket", "ticket, spread", "random", "init")
 START_THRESHOLDS = {"start": 1.0, "start, thresholds 0": 0.0}  # of random neurons, in units of the start's
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+PARITY_RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LEVEL = 0.05
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -133,7 +134,7 @@ def tickets(params: Params, seeds: Seeds, record: lab.Recorder, *, who: Choice) 
 def parity_tickets(params: Params, seeds: Seeds, record: lab.Recorder, *, who: Choice) -> None:
     """The same race on the parity of one block."""
     problem = BlockParity(*params.parity_race[:2])
-    setting = Setting(problem, problem.spread, 1.0, params.parity_race[2], params.parity_race_steps, RATES)
+    setting = Setting(problem, problem.spread, 1.0, params.parity_race[2], params.parity_race_steps, PARITY_RATES)
     _race(params, seeds, record, setting, who)
 
 
@@ -164,7 +165,7 @@ def _race(params: Params, seeds: Seeds, record: lab.Recorder, setting: Setting, 
     record.curve(found.steps, loss=found.losses)
     edges = found.rates.new_tensor([setting.rates[0], setting.rates[-1]])
     record(steps=found.first + took, rate=found.rates, reached=found.reached)
-    record(at_edge=(found.rates.unsqueeze(1) == edges).any(1))
+    record(at_edge=found.reached & (found.rates.unsqueeze(1) == edges).any(1))
     record(samples=found.first * params.race_batch + took * params.first_samples)
     record(trials=2000, error=found.error)
     record(trials=net.biases.shape[1], always_on=(net.biases > 0).double().mean(1))

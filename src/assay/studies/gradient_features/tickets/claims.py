@@ -220,7 +220,8 @@ def other_sign_is_slow(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "N18",
-    "In no race, on the XOR mixture or on the parity, does a network choose the lowest or the highest rate tried.",
+    "In no race, on the XOR mixture or on the parity, does a network that gets there choose the lowest or the highest "
+    "rate tried.",
     source="control: a choice at the edge of its grid might have wanted one beyond it",
 )
 def rates_inside(m: Measurements[Params]) -> Judgement:
