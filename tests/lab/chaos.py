@@ -2,8 +2,9 @@
 
 Each trial takes a store with some units of a toy study in it, lets one fault happen to it or to runs that write to it,
 and then asks: is every unit that was finished before, and not itself attacked, the same byte for byte? Does a run
-afterwards complete, with each unit once and no leftovers, and is its table that of the undisturbed run? Runs are forks
-of this process, which has everything imported and computes nothing itself.
+afterwards complete, with each unit once and no leftovers, does it reuse all that was finished by then and leave it as
+it was, and is its table that of the undisturbed run? Was nothing computed a second time but what was in flight? Runs
+are forks of this process, which has everything imported and computes nothing itself.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class Trial:
     def __init__(self, folder: Path, draw: random.Random, delay: float) -> None:
         self.folder, self.draw, self.delay = folder, draw, delay
         self.runs = folder / "runs"
-        self.attacked: set[str] = set()
+        self.log = folder.with_name(f"{folder.name}.log")  # beside the folder, whose disk may be full
+        self.damaged: dict[str, str] = {}  # units that the fault damaged, and what they were like then
 
     @property
     def store(self) -> Store:
@@ -121,29 +123,48 @@ class Trial:
         def work() -> dict:
             if before is not None:
                 before()
-            return run_once(self.runs, self.delay, Options(jobs, backend, address, FIXTURES))
+            return run_once(self.runs, Options(jobs, backend, address, FIXTURES), self.delay, self.log)
 
         return Child(work)
 
+    def rerun(self) -> dict:
+        """The run after the fault, which must be right."""
+        return self.start().answer()
+
     def pause(self, longest: float) -> None:
         time.sleep(self.draw.uniform(0, longest))
+
+    def begun(self) -> int:
+        """How often anybody began to compute a unit."""
+        return self.log.read_text().count("\n") if self.log.exists() else 0
 
     def contents(self) -> dict[str, str]:
         """Each finished unit by a hash of all its files."""
         return {unit.name: digest(unit) for unit in self.units()}
 
+    def damage(self, path: Path, content: bytes | None) -> None:
+        """Give a file another content, or none: then it is gone. A unit that it belongs to counts as damaged."""
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
+        if path.parent.parent == self.store.units:
+            self.damaged[path.parent.name] = digest(path.parent)
+
 
 def digest(folder: Path) -> str:
+    """What a unit's files say, and which files they are: computed again, a unit may come to the very same bytes."""
     content = hashlib.sha256()
     for path in sorted(folder.iterdir()):
-        content.update(path.name.encode() + path.read_bytes() if path.is_file() else b"")
+        found = path.stat()
+        content.update(f"{path.name} {found.st_ino} {found.st_mtime_ns}\n".encode() + path.read_bytes())
     return content.hexdigest()
 
 
-def run_once(runs: Path, delay: float, options: Options) -> dict:
+def run_once(runs: Path, options: Options, delay: float = 0.0, log: Path | str = "") -> dict:
     said: list[str] = []
     study = discovery.find("slow", FIXTURES)
-    request = Request("smoke", {"units": str(UNITS), "delay": str(delay)})
+    request = Request("smoke", {"units": str(UNITS), "delay": str(delay), "log": str(log)})
     store = Store(runs, "slow")
     plan = make_plan(study, request, store)
     done = runner.run(
@@ -185,25 +206,46 @@ def suffered(name: str, folder: Path, draw: random.Random, table: str) -> tuple[
     trial = Trial(folder, draw, FAULTS[name].delay)
     with FAULTS[name](trial) as fault:
         prepared(trial)
-        before = trial.contents()
-        end = fault.happen()
+        before, begun = trial.contents(), trial.begun()
+        met = fault.happen()
+        fault.over()  # what is stored can be looked at again
         after = trial.contents()
-        fault.over()
-        last = trial.start().answer()
-        wrong = [f"{unit} is gone" for unit in before if unit not in after and unit not in trial.attacked]
-        changed = [unit for unit in before if before[unit] != after.get(unit, before[unit])]
-        wrong += [f"{unit} was changed" for unit in changed if unit not in trial.attacked]
-        if last["end"] != "complete":
-            wrong.append(f"the run afterwards: {last}")
-        else:
+        last = trial.rerun()
+        wrong = not_right(trial, before, after, last)
+        again = trial.begun() - begun - (UNITS - len(before)) - len(trial.damaged)
+        if again > fault.in_flight:
+            wrong.append(f"{again} units were computed once more, and {fault.in_flight} may have been in flight")
+        if met["end"] in ("hung", "broken"):
+            wrong.append(f"a run {met['end']}: {met.get('why', '')}")
+        if last["end"] == "complete":
             wrong += ["the table is another"] if last["table"] != table else []
-            wrong += [f"{last} has not each unit once"] if last["computed"] + last["reused"] != UNITS else []
             wrong += ["units are stored twice"] if not len(trial.units()) == last["units"] == UNITS else []
             wrong += [f"left over: {path.name}" for path in trial.store.units.glob(".tmp-*")]
-        if end in ("hung", "broken"):
-            wrong.append(f"a run {end}")
     shutil.rmtree(folder, ignore_errors=True)
-    return end, wrong
+    trial.log.unlink(missing_ok=True)
+    return met["end"], wrong
+
+
+def not_right(trial: Trial, before: dict[str, str], after: dict[str, str], last: dict) -> list[str]:
+    """What was lost of that which was finished before the fault, or before the last run."""
+    spared = {unit: content for unit, content in before.items() if unit not in trial.damaged}
+    finished = {unit: content for unit, content in after.items() if content != trial.damaged.get(unit)}
+    at_last = trial.contents()
+    wrong = lost(spared, after, "when the fault was over") + lost(finished, at_last, "after the last run")
+    wrong += [f"{unit} is damaged still" for unit, content in trial.damaged.items() if at_last.get(unit) == content]
+    if last["end"] != "complete":
+        wrong.append(f"the run afterwards: {last}")
+    elif last["reused"] != len(finished) or last["computed"] != UNITS - len(finished):
+        wrong.append(
+            f"of {len(finished)} finished units the last run reused {last['reused']}, and computed {last['computed']}"
+        )
+    return wrong
+
+
+def lost(earlier: dict[str, str], later: dict[str, str], when: str) -> list[str]:
+    """The finished units that are not what they were."""
+    gone = [f"{unit} is gone {when}" for unit in earlier if unit not in later]
+    return gone + [f"{unit} is another {when}" for unit in earlier if later.get(unit, earlier[unit]) != earlier[unit]]
 
 
 def table_of(counts: dict[str, collections.Counter]) -> str:
@@ -242,7 +284,7 @@ def main() -> int:
     warmed()
     memory = Path("/dev/shm")  # kills and full disks are the same there, and waiting for a disk finds nothing
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as place:
-        table = Child(lambda: run_once(Path(place) / "calm", 0.0, Options(1, outside=FIXTURES))).answer()["table"]
+        table = Child(lambda: run_once(Path(place) / "calm", Options(1, outside=FIXTURES))).answer()["table"]
         first, met = list(shares), 0  # each kind once, then by their shares
         for number in itertools.count():
             open_to = {name: share for name, share in shares.items() if name not in skipped}

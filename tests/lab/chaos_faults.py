@@ -30,11 +30,12 @@ def obey_modes() -> None:
 
 
 class Fault:
-    """One kind of fault. ``share`` is how often it is drawn, ``happen`` says how the run ended; with an end among
-    ``missed`` the run never met the fault."""
+    """One kind of fault. ``share`` is how often it is drawn, ``happen`` hands back the answer of the run; with an end
+    among ``missed`` the run never met the fault. What was in flight may be computed twice, and nothing else."""
 
     share = 10.0
     missed: tuple[str, ...] = ()
+    in_flight = 1
     delay = 0.004  # seconds that a unit takes, beside what storing it takes
 
     def __init__(self, trial) -> None:
@@ -46,7 +47,7 @@ class Fault:
     def __exit__(self, *error) -> None:
         pass
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         raise NotImplementedError
 
     def over(self) -> None:
@@ -56,11 +57,11 @@ class Fault:
 class KilledByTheClock(Fault):
     missed = ("complete",)
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         child = self.trial.start()
         self.trial.pause(0.1)
         child.signal(signal.SIGKILL)
-        return child.answer()["end"]
+        return child.answer()
 
 
 STEPS = ("open", "os.listdir", "os.scandir", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
@@ -72,7 +73,7 @@ class KilledAtAStep(Fault):
     share = 30.0
     missed = ("complete",)
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         left, place = self.draw.randrange(1, 250), str(self.trial.runs)
 
         def count(event: str, arguments: tuple) -> None:
@@ -82,31 +83,33 @@ class KilledAtAStep(Fault):
                 if left == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-        return self.trial.start(before=lambda: sys.addaudithook(count)).answer()["end"]
+        return self.trial.start(before=lambda: sys.addaudithook(count)).answer()
 
 
 class Interrupted(Fault):
     missed = ("complete",)
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         child = self.trial.start()
         self.trial.pause(0.1)
         child.signal(signal.SIGINT)
-        return child.answer()["end"]
+        return child.answer()
 
 
 class TwoMains(Fault):
     """Two runs on one store; half the time one of them is killed."""
 
     share = 12.0
+    in_flight = 0
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         children = [self.trial.start(), self.trial.start()]
         if self.draw.random() < 0.5:
+            self.in_flight = 1
             self.trial.pause(0.1)
             children[0].signal(signal.SIGKILL)
-        first, second = (child.answer()["end"] for child in children)
-        return first if second == "complete" else second
+        first, second = (child.answer() for child in children)
+        return first if second["end"] == "complete" else second
 
 
 class DamagedByte(Fault):
@@ -114,35 +117,34 @@ class DamagedByte(Fault):
 
     share = 12.0
     missed = ("nothing to damage",)
+    in_flight = 0
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         files = [path for unit in self.trial.units() for path in unit.iterdir()]
         files += list(self.trial.store.manifests.glob("*.json"))
         if not files:
-            return "nothing to damage"
+            return {"end": "nothing to damage"}
         path = self.draw.choice(files)
-        self.trial.attacked.add(path.parent.name)
         content = bytearray(path.read_bytes())
         if self.draw.random() < 0.3:
             content = content[: self.draw.randrange(len(content))]
         else:
             content[self.draw.randrange(len(content))] ^= 1 << self.draw.randrange(8)
-        path.write_bytes(content)
-        return self.trial.start().answer()["end"]
+        self.trial.damage(path, bytes(content))
+        return self.trial.start().answer()
 
 
 class FileThatIsGone(Fault):
     share = 5.0
     missed = ("nothing to remove",)
+    in_flight = 0
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         files = [path for unit in self.trial.units() for path in unit.iterdir()]
         if not files:
-            return "nothing to remove"
-        path = self.draw.choice(files)
-        self.trial.attacked.add(path.parent.name)
-        path.unlink()
-        return self.trial.start().answer()["end"]
+            return {"end": "nothing to remove"}
+        self.trial.damage(self.draw.choice(files), None)
+        return self.trial.start().answer()
 
 
 class UnreadableFile(Fault):
@@ -150,16 +152,17 @@ class UnreadableFile(Fault):
 
     share = 8.0
     missed = ("nothing to hide",)
+    in_flight = 0
     path: Path | None = None
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         files = [path for unit in self.trial.units() for path in (unit, *unit.iterdir())]
         if not files:
-            return "nothing to hide"
+            return {"end": "nothing to hide"}
         self.path = self.draw.choice(files)
         self.mode = self.path.stat().st_mode
         self.path.chmod(0)
-        return self.trial.start().answer()["end"]
+        return self.trial.start().answer()
 
     def over(self) -> None:
         if self.path is not None:
@@ -184,10 +187,10 @@ class FullDisk(Fault):
     def __exit__(self, *error) -> None:
         subprocess.run(["umount", "-l", self.place], check=True)
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         used = (os.statvfs(self.place).f_blocks - os.statvfs(self.place).f_bfree) * os.statvfs(self.place).f_frsize
         self._size(used + 4096 * self.draw.randrange(0, 40))
-        return self.trial.start().answer()["end"]
+        return self.trial.start().answer()
 
     def over(self) -> None:
         self._size(8 * 2**20)
@@ -201,9 +204,10 @@ class KilledWorker(Fault):
 
     share = 1.2
     missed = ("nobody to kill",)
+    in_flight = 4  # of two workers: what they compute, and what they have computed and is not stored yet
     delay = 0.3
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         child = self.trial.start(jobs=2)
         deadline = time.monotonic() + 60
         while not workers_of(child.pid) and not child.ended() and time.monotonic() < deadline:
@@ -212,8 +216,8 @@ class KilledWorker(Fault):
         workers = workers_of(child.pid)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.draw.choice(workers), signal.SIGKILL) if workers else None
-        end = child.answer()["end"]
-        return end if workers or end != "complete" else "nobody to kill"
+        answer = child.answer()
+        return answer if workers or answer["end"] != "complete" else answer | {"end": "nobody to kill"}
 
 
 def workers_of(main: int) -> list[int]:
@@ -232,6 +236,7 @@ class KilledRayNode(Fault):
 
     share = 0.2
     missed = ("nothing left to do",)
+    in_flight = 4
     delay = 0.5
 
     def __enter__(self) -> Fault:
@@ -239,7 +244,7 @@ class KilledRayNode(Fault):
             raise Skip("ray is not installed")
         return self
 
-    def happen(self) -> str:
+    def happen(self) -> dict:
         # A process of its own: this one must stay without threads, for it forks.
         helper = Path(__file__).with_name("ray_nodes.py")
         with subprocess.Popen(
@@ -254,9 +259,9 @@ class KilledRayNode(Fault):
             self.trial.pause(1.0)
             late = child.ended()
             print("kill", file=nodes.stdin, flush=True)
-            end = child.answer()["end"]
+            answer = child.answer()
             nodes.stdin.close()
-        return "nothing left to do" if late and end == "complete" else end
+        return answer | {"end": "nothing left to do"} if late and answer["end"] == "complete" else answer
 
 
 FAULTS: dict[str, type[Fault]] = {

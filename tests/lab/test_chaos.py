@@ -10,22 +10,63 @@ from pathlib import Path
 import pytest
 
 HARNESS = Path(__file__).with_name("chaos.py")
+here = pytest.mark.skipif(
+    not hasattr(sys, "addaudithook") or sys.platform != "linux", reason="the harness forks and mounts"
+)
+
+#: The harness with another lab, one that throws finished units away before it looks whether they are stored.
+WASTEFUL = """
+import sys
+sys.path.insert(0, {folder!r})
+import chaos
+from assay.lab import runner
+
+stored, rerun, now = runner._stored, chaos.Trial.rerun, []
+
+def throw_away(store, unit, tell):
+    if {when}:
+        store.discard(unit.key)
+    return stored(store, unit, tell)
+
+def last_run(trial):
+    now.append("last")
+    try:
+        return rerun(trial)
+    finally:
+        now.clear()
+
+runner._stored, chaos.Trial.rerun = throw_away, last_run
+sys.exit(chaos.main())
+"""
+WHEN = {
+    "always": "True",
+    "in the last run": "now",
+    "after a run that did not complete": "any(run.status != 'complete' for run in store.readable_manifests()[:-1])",
+}
 
 
-def suffer(*words: str) -> dict[str, str]:
+def suffer(*words: str, program: tuple[str, ...] = (str(HARNESS),), status: int = 0) -> dict[str, str]:
     """What the harness says of each fault that happened; it ends with an error when anything is not right."""
-    command = [sys.executable, "-W", "ignore", str(HARNESS), *words]
+    command = [sys.executable, "-W", "ignore", *program, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     rows = re.findall(r"^\| (.+?) \| ([1-9]\d*) \| [^|]* \| ([^|]*?) \| \d+ \|$", done.stdout, re.M)
     return {name: after for name, _, after in rows}
 
 
-@pytest.mark.skipif(not hasattr(sys, "addaudithook") or sys.platform != "linux", reason="the harness forks and mounts")
+@here
 def test_nothing_finished_is_lost_and_nothing_counts_twice():
     found = suffer("--faults", "40", "--seconds", "25", "--without", "ray|worker", "--seed", "3")
     assert len(found) >= 3
     assert set(found.values()) == {"units intact, rerun equal"}
+
+
+@here
+@pytest.mark.parametrize("when", WHEN)
+def test_a_lab_that_throws_finished_work_away_is_caught(when):
+    mutant = ("-c", WASTEFUL.format(folder=str(HARNESS.parent), when=WHEN[when]))
+    found = suffer("--faults", "16", "--without", "ray|worker", "--seed", "3", program=mutant, status=1)
+    assert sum("NOT RIGHT" in after for after in found.values()) >= 3
 
 
 @pytest.mark.slow
