@@ -30,7 +30,7 @@ from pathlib import Path
 
 os.environ |= {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-from chaos_faults import FAULTS, Skip, obey_modes
+from chaos_faults import FAULTS, Fault, Skip, obey_modes
 
 from assay.lab import discovery, results, runner
 from assay.lab.dispatch import Options
@@ -43,6 +43,7 @@ from assay.lab.units import Request
 
 FIXTURES = str(Path(__file__).parent / "fixtures")
 UNITS, PATIENCE = 6, 300.0
+TRIES = 20  # in a row that met nobody, after which a fault is not tried any more
 
 
 class Child:
@@ -129,7 +130,7 @@ class Trial:
 
     def rerun(self) -> dict:
         """The run after the fault, which must be right."""
-        return self.start().answer()
+        return self.start(before=hurry).answer()
 
     def pause(self, longest: float) -> None:
         time.sleep(self.draw.uniform(0, longest))
@@ -150,6 +151,11 @@ class Trial:
             path.write_bytes(content)
         if path.parent.parent == self.store.units:
             self.damaged[path.parent.name] = digest(path.parent)
+
+
+def hurry() -> None:
+    """Let units take no time where nothing will happen to the run; how long they should take is part of their keys."""
+    time.sleep = lambda seconds: None
 
 
 def digest(folder: Path) -> str:
@@ -190,24 +196,26 @@ def warmed() -> None:
     make_plan(discovery.find("slow", FIXTURES), Request("smoke"), None)
 
 
-def prepared(trial: Trial) -> None:
-    """A store as it may be found: empty, with all units or with some."""
-    share = trial.draw.choice([0.0, 0.5, 0.5, 1.0])
+def prepared(trial: Trial, fault: Fault) -> None:
+    """A store as it may be found: empty, with all units or with some, as far as the fault can meet somebody there."""
+    share = trial.draw.choice(fault.kept)
     if share:
-        assert trial.start().answer()["end"] == "complete"
-        for unit in trial.units():
-            if trial.draw.random() > share:
+        assert trial.start(before=hurry).answer()["end"] == "complete"
+        units = trial.units()
+        trial.draw.shuffle(units)
+        for number, unit in enumerate(units):
+            if number < fault.lacks or trial.draw.random() > share:
                 shutil.rmtree(unit)
 
 
 def suffered(name: str, folder: Path, draw: random.Random, table: str) -> tuple[str, list[str]]:
-    """Let one fault happen: how the runs that met it ended, and what was not right afterwards."""
+    """Let one fault happen: how the runs that met it ended, if any did, and what was not right afterwards."""
     folder.mkdir()
     trial = Trial(folder, draw, FAULTS[name].delay)
     with FAULTS[name](trial) as fault:
-        prepared(trial)
+        prepared(trial, fault)
         before, begun = trial.contents(), trial.begun()
-        met = fault.happen()
+        answer = fault.happen()
         fault.over()  # what is stored can be looked at again
         after = trial.contents()
         last = trial.rerun()
@@ -215,15 +223,16 @@ def suffered(name: str, folder: Path, draw: random.Random, table: str) -> tuple[
         again = trial.begun() - begun - (UNITS - len(before)) - len(trial.damaged)
         if again > fault.in_flight:
             wrong.append(f"{again} units were computed once more, and {fault.in_flight} may have been in flight")
-        if met["end"] in ("hung", "broken"):
-            wrong.append(f"a run {met['end']}: {met.get('why', '')}")
+        met = fault.met(answer)
+        if answer["end"] not in (fault.ends if met else fault.missed):
+            wrong.append(f"the run ended otherwise than it should: {answer}")
         if last["end"] == "complete":
             wrong += ["the table is another"] if last["table"] != table else []
             wrong += ["units are stored twice"] if not len(trial.units()) == last["units"] == UNITS else []
             wrong += [f"left over: {path.name}" for path in trial.store.units.glob(".tmp-*")]
     shutil.rmtree(folder, ignore_errors=True)
     trial.log.unlink(missing_ok=True)
-    return met["end"], wrong
+    return answer["end"] if met or wrong else "missed", wrong
 
 
 def not_right(trial: Trial, before: dict[str, str], after: dict[str, str], last: dict) -> list[str]:
@@ -246,6 +255,13 @@ def lost(earlier: dict[str, str], later: dict[str, str], when: str) -> list[str]
     """The finished units that are not what they were."""
     gone = [f"{unit} is gone {when}" for unit in earlier if unit not in later]
     return gone + [f"{unit} is another {when}" for unit in earlier if later.get(unit, earlier[unit]) != earlier[unit]]
+
+
+def dealt(shares: dict[str, int], draw: random.Random) -> list[str]:
+    """A thousand faults in random order, after each kind once."""
+    rest = [name for name, share in shares.items() for _ in range(share - 1)]
+    draw.shuffle(rest)
+    return [*shares, *rest]
 
 
 def table_of(counts: dict[str, collections.Counter]) -> str:
@@ -285,21 +301,28 @@ def main() -> int:
     memory = Path("/dev/shm")  # kills and full disks are the same there, and waiting for a disk finds nothing
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as place:
         table = Child(lambda: run_once(Path(place) / "calm", Options(1, outside=FIXTURES))).answer()["table"]
-        first, met = list(shares), 0  # each kind once, then by their shares
+        hand: list[str] = []
+        met = tries = 0
         for number in itertools.count():
-            open_to = {name: share for name, share in shares.items() if name not in skipped}
-            if met == options.faults or not open_to or time.monotonic() - began > options.seconds:
+            if met == options.faults or len(skipped) == len(shares) or time.monotonic() - began > options.seconds:
                 break
-            name = first.pop(0) if first else draw.choices(list(open_to), list(open_to.values()))[0]
+            if not tries:  # a fault that met nobody is tried again
+                hand = hand or dealt(shares, draw)
+                name = hand.pop(0)
+            if name in skipped:
+                continue
             try:
                 end, wrong = suffered(name, Path(place) / str(number), random.Random(draw.random()), table)
             except Skip as reason:
-                skipped[name] = str(reason)
+                skipped[name], tries = str(reason), 0
                 continue
-            if end in FAULTS[name].missed and not wrong:
+            if end == "missed":
                 counts[name]["missed"] += 1
+                tries = (tries + 1) % TRIES
+                if not tries:
+                    skipped[name] = f"{TRIES} in a row met nobody"
                 continue
-            met += 1
+            met, tries = met + 1, 0
             if met % 50 == 0:
                 print(f"{met} faults, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
             counts[name] += collections.Counter({"times": 1, end: 1, "wrong": bool(wrong)})

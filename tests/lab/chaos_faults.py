@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -30,10 +31,15 @@ def obey_modes() -> None:
 
 
 class Fault:
-    """One kind of fault. ``share`` is how often it is drawn, ``happen`` hands back the answer of the run; with an end
-    among ``missed`` the run never met the fault. What was in flight may be computed twice, and nothing else."""
+    """One kind of fault, ``share`` of a thousand. It finds a store that has kept one of the shares ``kept`` of its
+    units and lacks ``lacks`` of them at least. ``happen`` hands back the answer of the run, which must end as ``ends``
+    says, or as ``missed`` does where it never met the fault. What was in flight may be computed twice, and nothing
+    else."""
 
-    share = 10.0
+    share: int
+    kept: tuple[float, ...] = (0.0, 0.5, 0.5, 1.0)
+    lacks = 0
+    ends: tuple[str, ...] = ("complete",)
     missed: tuple[str, ...] = ()
     in_flight = 1
     delay = 0.004  # seconds that a unit takes, beside what storing it takes
@@ -50,11 +56,16 @@ class Fault:
     def happen(self) -> dict:
         raise NotImplementedError
 
+    def met(self, answer: dict) -> bool:
+        return answer["end"] not in self.missed
+
     def over(self) -> None:
         pass
 
 
 class KilledByTheClock(Fault):
+    share = 100
+    ends = ("killed",)
     missed = ("complete",)
 
     def happen(self) -> dict:
@@ -70,7 +81,8 @@ STEPS = ("open", "os.listdir", "os.scandir", "os.rename", "os.mkdir", "os.remove
 class KilledAtAStep(Fault):
     """The process ends between two steps on the file system, whichever they are."""
 
-    share = 30.0
+    share = 270
+    ends = ("killed",)
     missed = ("complete",)
 
     def happen(self) -> dict:
@@ -87,6 +99,8 @@ class KilledAtAStep(Fault):
 
 
 class Interrupted(Fault):
+    share = 90
+    ends = ("interrupted",)
     missed = ("complete",)
 
     def happen(self) -> dict:
@@ -99,7 +113,9 @@ class Interrupted(Fault):
 class TwoMains(Fault):
     """Two runs on one store; half the time one of them is killed."""
 
-    share = 12.0
+    share = 170
+    lacks = 1  # with nothing to compute, they do not meet
+    ends = ("complete", "killed")
     in_flight = 0
 
     def happen(self) -> dict:
@@ -115,7 +131,8 @@ class TwoMains(Fault):
 class DamagedByte(Fault):
     """A byte of a stored file is another one, or the end of the file is gone."""
 
-    share = 12.0
+    share = 120
+    kept = (0.5, 0.5, 1.0)
     missed = ("nothing to damage",)
     in_flight = 0
 
@@ -135,7 +152,8 @@ class DamagedByte(Fault):
 
 
 class FileThatIsGone(Fault):
-    share = 5.0
+    share = 50
+    kept = (0.5, 0.5, 1.0)
     missed = ("nothing to remove",)
     in_flight = 0
 
@@ -150,7 +168,9 @@ class FileThatIsGone(Fault):
 class UnreadableFile(Fault):
     """A file that may not be read is refused by name; a unit is not thrown away for it."""
 
-    share = 8.0
+    share = 70
+    kept = (0.5, 0.5, 1.0)
+    ends = ("refused",)
     missed = ("nothing to hide",)
     in_flight = 0
     path: Path | None = None
@@ -172,7 +192,10 @@ class UnreadableFile(Fault):
 class FullDisk(Fault):
     """The store is on a file system of some kilobytes, which later has more."""
 
-    share = 8.0
+    share = 50
+    kept = (0.0, 0.5)
+    lacks = 2
+    ends = ("refused",)
     missed = ("complete",)
 
     def __enter__(self) -> Fault:
@@ -189,7 +212,7 @@ class FullDisk(Fault):
 
     def happen(self) -> dict:
         used = (os.statvfs(self.place).f_blocks - os.statvfs(self.place).f_bfree) * os.statvfs(self.place).f_frsize
-        self._size(used + 4096 * self.draw.randrange(0, 40))
+        self._size(used + 4096 * self.draw.randrange(0, 24))  # of which a unit takes four
         return self.trial.start().answer()
 
     def over(self) -> None:
@@ -199,25 +222,46 @@ class FullDisk(Fault):
         subprocess.run(["mount", "-o", f"remount,size={max(size, 4096)}", self.place], check=True)
 
 
-class KilledWorker(Fault):
-    """One of two workers is killed; the run starts others and completes."""
+class KilledHelper(Fault):
+    """Somebody who computes for the run is killed; the run says so, starts others and completes."""
 
-    share = 1.2
-    missed = ("nobody to kill",)
+    kept = (0.0, 0.3)
+    lacks = 4  # two in flight, and two that are still to be sent out
+    missed = ("complete",)
     in_flight = 4  # of two workers: what they compute, and what they have computed and is not stored yet
+
+    def met(self, answer: dict) -> bool:
+        # Who is killed when all is computed is missed by nobody.
+        died = any(sentence.startswith("a worker died") for sentence in answer.get("said", ()))
+        return died or answer["end"] not in self.missed
+
+    def wait(self, child, until: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
+        while not until() and not child.ended() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def wait_for_a_unit(self, child) -> None:
+        stored = len(self.trial.units())
+        self.wait(child, lambda: len(self.trial.units()) > stored)
+
+
+class KilledWorker(KilledHelper):
+    """One of two workers is killed, while they start or while they compute."""
+
+    share = 62
     delay = 0.3
 
     def happen(self) -> dict:
         child = self.trial.start(jobs=2)
-        deadline = time.monotonic() + 60
-        while not workers_of(child.pid) and not child.ended() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self.trial.pause(1.5)
-        workers = workers_of(child.pid)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.draw.choice(workers), signal.SIGKILL) if workers else None
-        answer = child.answer()
-        return answer if workers or answer["end"] != "complete" else answer | {"end": "nobody to kill"}
+        if self.draw.random() < 0.5:
+            self.wait(child, lambda: workers_of(child.pid))
+            self.trial.pause(1.0)
+        else:
+            self.wait_for_a_unit(child)
+            self.trial.pause(self.delay)
+        with contextlib.suppress(ProcessLookupError, IndexError):
+            os.kill(self.draw.choice(workers_of(child.pid)), signal.SIGKILL)
+        return child.answer()
 
 
 def workers_of(main: int) -> list[int]:
@@ -231,12 +275,10 @@ def workers_of(main: int) -> list[int]:
     return found
 
 
-class KilledRayNode(Fault):
+class KilledRayNode(KilledHelper):
     """One of two nodes of a ray cluster is killed; the run goes on with the other."""
 
-    share = 0.2
-    missed = ("nothing left to do",)
-    in_flight = 4
+    share = 18
     delay = 0.5
 
     def __enter__(self) -> Fault:
@@ -252,16 +294,12 @@ class KilledRayNode(Fault):
         ) as nodes:
             address = nodes.stdout.readline().strip()
             child = self.trial.start(jobs=2, backend="ray", address=address)
-            deadline = time.monotonic() + 60
-            stored = len(self.trial.units())
-            while len(self.trial.units()) == stored < 5 and time.monotonic() < deadline:
-                time.sleep(0.05)
-            self.trial.pause(1.0)
-            late = child.ended()
+            self.wait_for_a_unit(child)
+            self.trial.pause(self.delay / 2)  # then both nodes are at work on the next ones
             print("kill", file=nodes.stdin, flush=True)
             answer = child.answer()
             nodes.stdin.close()
-        return answer | {"end": "nothing left to do"} if late and answer["end"] == "complete" else answer
+        return answer
 
 
 FAULTS: dict[str, type[Fault]] = {

@@ -14,11 +14,8 @@ here = pytest.mark.skipif(
     not hasattr(sys, "addaudithook") or sys.platform != "linux", reason="the harness forks and mounts"
 )
 
-#: The harness with another lab, one that throws finished units away before it looks whether they are stored.
+#: A lab that throws finished units away before it looks whether they are stored.
 WASTEFUL = """
-import sys
-sys.path.insert(0, {folder!r})
-import chaos
 from assay.lab import runner
 
 stored, rerun, now = runner._stored, chaos.Trial.rerun, []
@@ -36,7 +33,6 @@ def last_run(trial):
         now.clear()
 
 runner._stored, chaos.Trial.rerun = throw_away, last_run
-sys.exit(chaos.main())
 """
 WHEN = {
     "always": "True",
@@ -54,6 +50,12 @@ def suffer(*words: str, program: tuple[str, ...] = (str(HARNESS),), status: int 
     return {name: after for name, _, after in rows}
 
 
+def in_the_harness(words: str) -> tuple[str, ...]:
+    """A program that is the harness, with something in it or in the lab exchanged."""
+    start = f"import sys; sys.path.insert(0, {str(HARNESS.parent)!r}); import chaos"
+    return ("-c", f"{start}\n{words}\nsys.exit(chaos.main())")
+
+
 @here
 def test_nothing_finished_is_lost_and_nothing_counts_twice():
     found = suffer("--faults", "40", "--seconds", "25", "--without", "ray|worker", "--seed", "3")
@@ -64,9 +66,23 @@ def test_nothing_finished_is_lost_and_nothing_counts_twice():
 @here
 @pytest.mark.parametrize("when", WHEN)
 def test_a_lab_that_throws_finished_work_away_is_caught(when):
-    mutant = ("-c", WASTEFUL.format(folder=str(HARNESS.parent), when=WHEN[when]))
+    mutant = in_the_harness(WASTEFUL.format(when=WHEN[when]))
     found = suffer("--faults", "16", "--without", "ray|worker", "--seed", "3", program=mutant, status=1)
     assert sum("NOT RIGHT" in after for after in found.values()) >= 3
+
+
+@here
+@pytest.mark.parametrize("fault", ["killed at a random time", pytest.param("worker killed", marks=pytest.mark.slow)])
+def test_a_fault_that_met_nobody_is_not_counted(fault):
+    harmless = in_the_harness("import os; os.kill = lambda process, number: None")
+    assert suffer("--faults", "1", "--seconds", "3", "--only", fault, program=harmless) == {}
+
+
+@here
+def test_a_run_that_does_not_end_as_it_should_is_not_right():
+    strict = in_the_harness("chaos.FAULTS['file removed'].ends = ('refused',)")
+    found = suffer("--faults", "1", "--only", "file removed", program=strict, status=1)
+    assert found == {"file removed": "1 NOT RIGHT"}
 
 
 @pytest.mark.slow
