@@ -43,6 +43,7 @@ from assay.lab.units import Request
 
 FIXTURES = str(Path(__file__).parent / "fixtures")
 UNITS, PATIENCE = 6, 300.0
+MEMORY = Path("/dev/shm")
 TRIES = 20  # in a row that met nobody, after which a fault is not tried any more
 
 
@@ -99,6 +100,8 @@ class Child:
             time.sleep(0.002)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)  # idle workers, which would stay for minutes with our output open
+        for semaphore in MEMORY.glob(f"sem.loky-{self.pid}-*"):  # who would remove them was killed with the workers
+            semaphore.unlink(missing_ok=True)
         with open(self._pipe, "rb") as pipe:
             said = pipe.read()
         return json.loads(said) if said else {"end": "killed", "why": str(ended[1])}
@@ -298,8 +301,9 @@ def main() -> int:
     skipped: dict[str, str] = {}
     wrongs: list[str] = []
     warmed()
-    memory = Path("/dev/shm")  # kills and full disks are the same there, and waiting for a disk finds nothing
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as place:
+    # Kills and full disks are the same in memory, and waiting for a disk finds nothing.
+    with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as place:
+        os.environ["JOBLIB_TEMP_FOLDER"] = place  # who is killed leaves folders behind
         table = Child(lambda: run_once(Path(place) / "calm", Options(1, outside=FIXTURES))).answer()["table"]
         hand: list[str] = []
         met = tries = 0
