@@ -15,7 +15,7 @@ import pytest
 from assay import lab
 from assay.lab import discovery
 from assay.lab.errors import UserError
-from assay.lab.events import Said
+from assay.lab.events import Said, Started
 
 FIXTURES = str(Path(__file__).parent / "fixtures")
 SIGNALS, THRESHOLDS = [0.5, 1.5, 2.5, 3.5], [1, 2, 3]
@@ -76,6 +76,33 @@ def test_the_same_sweep_again_computes_and_writes_nothing_new(tmp_path):
     assert len(list((tmp_path / "mapped" / "maps").iterdir())) == 1
     (stored,) = lab.maps("mapped", runs=tmp_path)
     assert stored.to_dict() == first.to_dict()
+
+
+def test_values_from_a_shell_and_from_a_script_are_one_sweep(tmp_path):
+    first = swept(tmp_path, {"signal": ["0.5", "1.5"], "threshold": ["1", "2"]}, set={"noise": "0.02"})
+    again = swept(tmp_path, {"signal": [0.5, 1.5], "threshold": [1, 2]}, set={"noise": 0.02})
+    assert [cell.run for cell in again.cells] == [cell.run for cell in first.cells]
+    assert len(list((tmp_path / "mapped" / "cells").iterdir())) == 4
+    assert len(list((tmp_path / "mapped" / "maps").iterdir())) == 1
+    assert again.to_dict() == first.to_dict()
+
+
+def test_a_cell_with_more_seeds_is_another_one(tmp_path):
+    assert {cell.seeds for cell in swept(tmp_path, {"signal": [0.5, 1.5]}, seeds=8).cells} == {8}
+    assert {cell.seeds for cell in swept(tmp_path, {"signal": [0.5, 1.5]}, seeds=4).cells} == {4}
+
+
+def test_two_sweeps_at_once_store_a_cell_once(tmp_path):
+    axes, meanwhile = {"signal": [0.5, 1.5], "threshold": [1, 2]}, []
+
+    def another(event):
+        if isinstance(event, Started) and not meanwhile:
+            meanwhile.append(None)
+            meanwhile[0] = swept(tmp_path, axes)
+
+    found = swept(tmp_path, axes, on_event=another)
+    assert [cell.run for cell in found.cells] == [cell.run for cell in meanwhile[0].cells]
+    assert len(list((tmp_path / "mapped" / "cells").iterdir())) == 4
 
 
 def test_a_stored_map_keeps_the_order_of_its_axes(tmp_path):

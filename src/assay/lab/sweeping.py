@@ -46,7 +46,8 @@ def sweep(
     >>> lab.sweep("label-granularity", {"classes": [2, 4, 8], "noise": [0.1, 0.2]}, "C5a").figure()
     """
     from .dispatch import Options
-    from .sweeps import Asked, Sweep, find_claim
+    from .sweep_grid import Asked
+    from .sweeps import Sweep, find_claim
 
     request = request_of(preset, seeds, first_seed, set, arms, point, device)
     if budget is not None and not budget > 0:
