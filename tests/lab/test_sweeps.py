@@ -161,6 +161,38 @@ def test_a_budget_refines_where_neighbours_disagree(tmp_path):
     assert len(spent.cells) == 4
 
 
+def test_a_map_never_shrinks_while_its_runs_are_there(tmp_path):
+    axes = {"signal": [k + 0.5 for k in range(5)], "noise": [0.01 * k for k in range(1, 6)]}
+    first = swept(tmp_path, axes)
+    assert len(swept(tmp_path, axes, budget=1e-9).cells) == 25
+    (stored,) = lab.maps("mapped", runs=tmp_path)
+    assert stored.to_dict() == first.to_dict()
+
+    def stop(event):
+        if isinstance(event, Started) and event.total > event.stored:
+            raise KeyboardInterrupt
+
+    lab.remove_run(first.cells[6].run, runs=tmp_path)  # one of the second round
+    with pytest.raises(KeyboardInterrupt):
+        swept(tmp_path, axes, on_event=stop)
+    (stored,) = lab.maps("mapped", runs=tmp_path)
+    assert [cell.run for cell in stored.cells] == [cell.run for cell in first.cells if cell is not first.cells[6]]
+
+
+def test_a_stored_cell_with_a_damaged_unit_is_computed_again(tmp_path):
+    first = swept(tmp_path, {"signal": [0.5, 1.5]})
+    unit = lab.open_run("mapped", first.cells[0].run, runs=tmp_path, studies=FIXTURES).manifest.units[0].key
+    (tmp_path / "mapped" / "units" / unit / "measurements.parquet").write_bytes(b"nothing")
+    said: list[str] = []
+    again = swept(
+        tmp_path,
+        {"signal": [0.5, 1.5]},
+        on_event=lambda event: said.append(event.sentence) if isinstance(event, Said) else None,
+    )
+    assert [cell.run for cell in again.cells] == [cell.run for cell in first.cells]
+    assert any("damaged" in sentence for sentence in said)
+
+
 def test_bad_input_is_one_sentence(tmp_path):
     for vary, claim, words in (
         ({"signal": [1.0]}, "C1", "at least two values"),

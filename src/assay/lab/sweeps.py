@@ -48,16 +48,38 @@ class Sweep:
     def run(self) -> PhaseMap:
         """All cells, or with a budget from coarse to fine until it is spent."""
         started, budget = time.perf_counter(), self.asked.budget
-        self.arms = arms = self._arms()
-        rounds = coarse_to_fine(self.grid.lengths, self._differ, everywhere=budget is None)
-        for places in rounds:
-            for some in _batches(places, AT_ONCE if budget else len(places)):
-                if budget is not None and self.cells and time.perf_counter() - started > budget:
+        self.arms = self._arms()
+        took = time.perf_counter() - started
+        self._take_stored()
+        until = math.inf if budget is None else time.perf_counter() + budget - took  # reading costs none of it
+        worked = False
+        for places in coarse_to_fine(self.grid.lengths, self._differ, everywhere=budget is None):
+            wanted = [place for place in places if place not in self.cells]
+            for some in _batches(wanted, AT_ONCE if budget else len(wanted)):
+                if worked and time.perf_counter() > until:
                     self.tell(Said("the time is up; the same command with more of it goes on where this one stopped"))
                     return self._keep()
-                self._visit(some, arms)
-            self._keep()
+                self._visit(some)
+                worked = True
+            if wanted:
+                self._keep()
         return self._keep()
+
+    def _take_stored(self) -> None:
+        """Every cell that needs no work, before there is any: else a sweep that is stopped early would leave a map
+        with less than the one that it found."""
+        for place, reason in self.grid.impossible.items():
+            self.cells[place] = Cell(self.grid.at(place), "not run", reason=reason)
+        for place in self.grid.params:
+            request = self._request(place, self.arms)
+            if not self.stored.has(request):
+                continue
+            plan = make_plan(self.asked.study, request, self.store)
+            run = self.stored.run_of(plan)
+            if run is not None and all(self.store.whole(unit.key) for unit in plan.units):
+                self.cells[place] = self._judged(place, run)
+        if any(cell.run for cell in self.cells.values()):
+            self._keep()
 
     def _keep(self) -> PhaseMap:
         """The map as it is now, written down under the name of what was asked."""
@@ -99,17 +121,12 @@ class Sweep:
             return []  # the cells will tell
         return []
 
-    def _visit(self, places: Sequence[Place], arms: list[str]) -> None:
+    def _visit(self, places: Sequence[Place]) -> None:
         """Compute the units of some cells together, then write down and judge a run for each."""
-        possible = [place for place in places if place in self.grid.params]
-        plans = {place: make_plan(self.asked.study, self._request(place, arms), self.store) for place in possible}
-        failed = self._compute(plans.values())
-        for place in places:
-            if place not in self.grid.params:
-                self.cells[place] = Cell(self.grid.at(place), "not run", reason=self.grid.impossible[place])
-            else:
-                plan = make_plan(self.asked.study, plans[place].request, self.store)
-                self.cells[place] = self._cell(place, plan, failed)
+        study, requests = self.asked.study, {place: self._request(place, self.arms) for place in places}
+        failed = self._compute([make_plan(study, request, self.store) for request in requests.values()])
+        for place, request in requests.items():
+            self.cells[place] = self._cell(place, make_plan(study, request, self.store), failed)
 
     def _compute(self, plans: Iterable[Plan]) -> dict[str, str]:
         """What went wrong, by the key of the unit."""
@@ -128,6 +145,9 @@ class Sweep:
                 why = wrong[0] if wrong else "it was not computed"
                 return Cell(self.grid.at(place), "not run", reason=why, failed=bool(wrong))
             run = Run(self.store, runner.run(plan, self.store, self.options, _quiet).manifest, self.options.outside)
+        return self._judged(place, run)
+
+    def _judged(self, place: Place, run: Run) -> Cell:
         judged = judge_claim(self.asked.claim, run.results)
         if judged.error:
             raise UserError(f"claim {self.asked.claim.id} cannot be judged: {judged.error}")
