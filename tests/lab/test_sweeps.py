@@ -26,6 +26,10 @@ def swept(tmp_path, vary=None, claim="C1", **options):
     return lab.sweep("mapped", given, claim, runs=tmp_path, studies=FIXTURES, **{"jobs": 1, **options})
 
 
+def odd(tmp_path, places, **options):
+    return lab.sweep("odd", {"at": places}, "C1", runs=tmp_path, studies=FIXTURES, jobs=1, **options)
+
+
 def test_cells_are_judged_and_compared_with_the_boundary(tmp_path):
     found = swept(tmp_path)
     assert len(found.cells) == 12
@@ -273,6 +277,25 @@ def test_an_undecided_cell_counts_by_its_estimate_and_not_among_the_decided(tmp_
     assert all(cell.met == (cell.estimate > 0) for cell in undecided)
     assert len(found.compared) == 4
     assert found.decided_agreement == 1
+
+
+@pytest.mark.parametrize("lost", [1, 4])
+def test_a_diverged_cell_is_on_no_predicted_side_above_its_edge(tmp_path, lost):
+    """A value that is not finite counts as the worst one, also where the other seeds leave an estimate."""
+    found = odd(tmp_path, [1, 3, 6], set={"lost": lost})
+    diverged = found.cells[1]
+    assert (diverged.verdict, diverged.met, diverged.agrees, diverged.margin) == ("fails", False, False, -math.inf)
+    assert found.agreement == pytest.approx(2 / 3)
+    assert found.decided_agreement == pytest.approx(2 / 3)
+    assert f"{lost} of 4 seeds have no finite value" in repr(found)
+    (stored,) = lab.maps("odd", runs=tmp_path)
+    assert (stored.agreement, stored.cells[1].margin) == (found.agreement, -math.inf)
+    assert stored.to_dict() == found.to_dict()
+
+
+def test_two_diverged_seeds_decide_nothing_and_help_nothing(tmp_path):
+    cell = odd(tmp_path, [1, 3], set={"lost": 1}, seeds=2).cells[1]
+    assert (cell.verdict, cell.estimate > 0, cell.met) == ("undecided", True, False)
 
 
 def test_a_phase_is_for_maps_alone_and_needs_a_boundary():

@@ -9,7 +9,6 @@ from typing import Any
 
 from assay._reports import Report, plain
 
-from .regions import Region
 from .verdicts import Judgement
 
 DECIDED = ("holds", "fails")
@@ -19,8 +18,9 @@ DECIDED = ("holds", "fails")
 class Cell:
     """One setting of the parameters with its verdict. ``margin`` is the distance of the estimate from the criterion's
     edge, positive where it is met, in reaches of its interval: beyond ±1 it is decided. ``met`` says whether the
-    estimate meets the criterion, decided or not. ``predicted`` is positive where the theory says that the claim holds;
-    None where it says nothing. ``failed`` when one of its units broke off with an error, which is the ``reason``."""
+    criterion is met: by the verdict where it is decided, by the estimate where it is not. ``predicted`` is positive
+    where the theory says that the claim holds; None where it says nothing. ``failed`` when one of its units broke off
+    with an error, which is the ``reason``."""
 
     at: Mapping[str, Any]
     verdict: str
@@ -42,40 +42,48 @@ class Cell:
             return None
         return self.met == (self.predicted > 0)
 
-    def row(self, explained: bool = False) -> dict[str, Any]:
+    def row(self, explained: bool = False, predicts: bool = True) -> dict[str, Any]:
         numbers = {"estimate": self.estimate, "low": self.low, "high": self.high, "margin": self.margin}
-        theory = {} if self.predicted is None else {"predicted": self.predicted, "agrees": self.agrees}
+        theory = {"predicted": self.predicted, "agrees": self.agrees} if predicts else {}
         row = {**self.at, "verdict": self.verdict, **numbers, **theory, "seeds": self.seeds, "run": self.run}
         return row | ({"reason": self.reason} if explained else {})
 
 
 def cell_of(at: Mapping[str, Any], judged: Judgement, predicted: float | None, run: str) -> Cell:
     """A cell from the judgement of its run."""
+    met = _met(judged)
+    reason = judged.reason or ("" if math.isfinite(judged.estimate) else "the claim gave no estimate")
     return Cell(
         at,
         judged.verdict,
         judged.estimate,
         judged.low,
         judged.high,
-        _signed(judged),
-        _inside(judged.region, judged.estimate),
+        _margin(judged.verdict, met, judged.margin),
+        met,
         judged.seeds,
         predicted,
         run,
-        judged.reason,
+        reason,
     )
 
 
-def _signed(judged: Judgement) -> float:
-    inside = _inside(judged.region, judged.estimate)
-    if inside is None:
+def _met(judged: Judgement) -> bool | None:
+    if judged.verdict in DECIDED:
+        return judged.verdict == "holds"
+    if judged.region is None or not judged.seeds:
+        return None
+    # A value that is not finite counts as the worst one, also where the others leave an estimate.
+    known = all(map(math.isfinite, judged.by_seed))
+    return known and judged.region.has(judged.estimate)
+
+
+def _margin(verdict: str, met: bool | None, size: float) -> float:
+    """Positive where the criterion is met; without a size of its own, as far as can be where it is decided."""
+    if met is None:
         return math.nan
-    size = judged.margin if math.isfinite(judged.margin) else math.inf if judged.verdict in DECIDED else 0.0
-    return size if inside else -size
-
-
-def _inside(region: Region | None, estimate: float) -> bool | None:
-    return None if region is None or not math.isfinite(estimate) else region.has(estimate)
+    size = size if math.isfinite(size) else math.inf if verdict in DECIDED else 0.0
+    return size if met else -size
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,8 +137,9 @@ class PhaseMap(Report):
         return "\n".join(lines)
 
     def table(self) -> list[dict[str, Any]]:
-        explained = any(cell.verdict == "not run" for cell in self.cells)
-        return [cell.row(explained) for cell in self.cells]
+        explained = any(cell.reason and not math.isfinite(cell.low) for cell in self.cells)
+        predicts = any(cell.predicted is not None for cell in self.cells)
+        return [cell.row(explained, predicts) for cell in self.cells]
 
     def figure(self) -> Any:
         """The margin and the estimate: two maps side by side, or along one parameter a curve with its intervals."""
@@ -147,7 +156,7 @@ class PhaseMap(Report):
     def from_dict(cls, document: Mapping[str, Any]) -> PhaseMap:
         """A map as ``to_dict`` wrote it down. Without the order of the axes the way of its boundary is lost."""
         given = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
-        cells = [Cell(**{k: _number(k, v) for k, v in cell.items()}) for cell in given["cells"]]
+        cells = [_read(cell) for cell in given["cells"]]
         order = document.get("over", list(given["axes"]))
         known = "over" in document or len(order) == 1
         segments = [tuple(each) for each in given["segments"]] if known else []
@@ -161,6 +170,8 @@ def _share(cells: Sequence[Cell]) -> float:
     return sum(bool(cell.agrees) for cell in cells) / len(cells) if cells else math.nan
 
 
-def _number(name: str, value: Any) -> Any:
-    missing = value is None and name in ("estimate", "low", "high", "margin")
-    return math.nan if missing else value
+def _read(document: Mapping[str, Any]) -> Cell:
+    """A cell as it was written down, where no number stands for one that is not finite."""
+    lost = {n: math.nan for n in ("estimate", "low", "high", "margin") if document.get(n) is None}
+    cell = Cell(**{**document, **lost})
+    return replace(cell, margin=_margin(cell.verdict, cell.met, math.nan)) if "margin" in lost else cell
