@@ -38,7 +38,20 @@ def test_cells_whose_units_failed_are_told_and_the_status_says_so(sweep, tmp_pat
     assert status == 1
     assert "2 not run" in out
     assert "No such file" in out, "the table says why a cell has no run"
-    assert "units of 2 of 2 cells failed; the first: FileNotFoundError" in err
+    assert "2 of 2 cells failed; the first: FileNotFoundError" in err
+
+
+def test_a_claim_that_is_broken_in_one_cell_or_in_all_is_status_1(assay, tmp_path):
+    where = ("--runs", str(tmp_path / "runs"), "--studies", FIXTURES, "--jobs", "1")
+    status, out, err = assay("sweep", "odd", "--vary", "at=1,4,6", *where)
+    assert status == 1
+    assert "1 fails, 1 not run, 1 holds" in out
+    assert "1 of 3 cells failed; the first: claim C1 cannot be judged: ZeroDivisionError: not at four" in err
+    status, out, err = assay("sweep", "odd", "--vary", "at=1,5,6", *where)
+    assert (status, "nothing is predicted: ValueError: no theory at five" in err) == (1, True)
+    status, out, err = assay("sweep", "mapped", "--claim", "C3", "--arms", "measured", "--vary", "signal=1,2", *where)
+    assert (status, out) == (1, "")
+    assert err.splitlines()[-1].startswith("assay: claim C3 cannot be judged: ZeroDivisionError")
 
 
 @pytest.mark.parametrize(

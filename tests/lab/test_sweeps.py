@@ -14,7 +14,7 @@ import pytest
 
 from assay import lab
 from assay.lab import discovery
-from assay.lab.errors import UserError
+from assay.lab.errors import BrokenClaim, UserError
 from assay.lab.events import Said, Started
 
 FIXTURES = str(Path(__file__).parent / "fixtures")
@@ -296,6 +296,34 @@ def test_a_diverged_cell_is_on_no_predicted_side_above_its_edge(tmp_path, lost):
 def test_two_diverged_seeds_decide_nothing_and_help_nothing(tmp_path):
     cell = odd(tmp_path, [1, 3], set={"lost": 1}, seeds=2).cells[1]
     assert (cell.verdict, cell.estimate > 0, cell.met) == ("undecided", True, False)
+
+
+def test_one_cell_that_goes_wrong_costs_no_other(tmp_path):
+    """A unit that raises, a claim that raises, a theory that raises."""
+    found = odd(tmp_path, [1, 2, 4, 5, 6])
+    assert [cell.verdict for cell in found.cells] == ["fails", "not run", "not run", "holds", "holds"]
+    assert [cell.failed for cell in found.cells] == [False, True, True, True, False]
+    unit, claim, theory = found.cells[1:4]
+    assert unit.reason.startswith("RuntimeError: no such place")
+    assert claim.reason.startswith("claim C1 cannot be judged: ZeroDivisionError: not at four")
+    assert theory.reason.startswith("nothing is predicted: ValueError: no theory at five")
+    assert all("study.py, line" in cell.reason for cell in (unit, claim, theory))
+    assert (math.isnan(theory.predicted), theory.agrees, claim.agrees) == (True, None, None)
+    assert (found.agreement, len(found.compared)) == (1, 2)
+    (stored,) = lab.maps("odd", runs=tmp_path)
+    assert stored.to_dict() == found.to_dict()
+    assert "no theory at five" in repr(found)
+
+
+@pytest.mark.parametrize("first", [2, 4])
+def test_where_the_first_cell_breaks_the_claim_says_its_arms_in_another(tmp_path, first):
+    assert [cell.verdict for cell in odd(tmp_path, [first, 1, 6]).cells] == ["not run", "fails", "holds"]
+
+
+def test_a_claim_that_is_broken_everywhere_leaves_no_map(tmp_path):
+    with pytest.raises(BrokenClaim, match="cannot be judged"):
+        swept(tmp_path, {"signal": [1.0, 2.0]}, "C3", arms="measured")
+    assert lab.maps("mapped", runs=tmp_path) == []
 
 
 def test_a_phase_is_for_maps_alone_and_needs_a_boundary():

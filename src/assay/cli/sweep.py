@@ -15,7 +15,7 @@ from assay.cli.options import Address, Backend, Device, Json, OneStudy, Preset, 
 from assay.cli.progress import ConsoleProgress
 from assay.cli.studies import Arms, FirstSeed, Jobs, Points, Seeds, Sets
 from assay.lab import api
-from assay.lab.errors import UserError
+from assay.lab.errors import BrokenClaim, UserError
 from assay.lab.interrupts import exit_status
 
 ORDER = 12
@@ -89,6 +89,9 @@ def sweep(
     except KeyboardInterrupt as stop:
         say(f"stopped; the same command goes on with the sweep of {study} where it was")
         sys.exit(exit_status(stop))
+    except BrokenClaim as error:
+        say(str(error))
+        sys.exit(1)
     if out is not None:
         _write(found, out)
     if save:
@@ -98,7 +101,7 @@ def sweep(
     else:
         stdout().print(repr(found), markup=False, soft_wrap=True)
     if failed := [cell for cell in found.cells if cell.failed]:
-        say(f"units of {len(failed)} of {len(found.cells)} cells failed; the first: {failed[0].reason}")
+        say(f"{len(failed)} of {len(found.cells)} cells failed; the first: {failed[0].reason}")
         sys.exit(1)
 
 

@@ -15,6 +15,10 @@ class UserError(Exception):
     """Bad input. The message is one clear sentence that says what was wrong and what is allowed."""
 
 
+class BrokenClaim(UserError):
+    """A claim whose code is broken wherever it was judged: its author's to mend, exit status 1."""
+
+
 class NotMeasured(Exception):
     """A query found no rows: the arm did not run. A claim that asks for it is `not run`; ``arms`` are those
     that it asked for."""

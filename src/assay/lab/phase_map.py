@@ -19,8 +19,8 @@ class Cell:
     """One setting of the parameters with its verdict. ``margin`` is the distance of the estimate from the criterion's
     edge, positive where it is met, in reaches of its interval: beyond ±1 it is decided. ``met`` says whether the
     criterion is met: by the verdict where it is decided, by the estimate where it is not. ``predicted`` is positive
-    where the theory says that the claim holds; None where it says nothing. ``failed`` when one of its units broke off
-    with an error, which is the ``reason``."""
+    where the theory says that the claim holds; None or NaN where it says nothing. ``failed`` when one of its units, the
+    claim or the theory broke off with an error, which is the ``reason``."""
 
     at: Mapping[str, Any]
     verdict: str
@@ -137,7 +137,7 @@ class PhaseMap(Report):
         return "\n".join(lines)
 
     def table(self) -> list[dict[str, Any]]:
-        explained = any(cell.reason and not math.isfinite(cell.low) for cell in self.cells)
+        explained = any(cell.reason and (cell.failed or not math.isfinite(cell.low)) for cell in self.cells)
         predicts = any(cell.predicted is not None for cell in self.cells)
         return [cell.row(explained, predicts) for cell in self.cells]
 

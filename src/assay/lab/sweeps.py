@@ -14,7 +14,7 @@ import polars as pl
 from . import results, runner
 from .contours import zero_lines
 from .dispatch import Options
-from .errors import NotMeasured, UserError, unknown
+from .errors import BrokenClaim, NotMeasured, UserError, position_of, unknown
 from .events import Listener, Said
 from .findings import Claim
 from .grids import Place, coarse_to_fine
@@ -51,19 +51,30 @@ class Sweep:
         self.arms = self._arms()
         took = time.perf_counter() - started
         self._take_stored()
-        until = math.inf if budget is None else time.perf_counter() + budget - took  # reading costs none of it
-        worked = False
-        for places in coarse_to_fine(self.grid.lengths, self._differ, everywhere=budget is None):
+        # Reading what is stored costs none of the time.
+        self._visit_all(math.inf if budget is None else time.perf_counter() + budget - took)
+        if self._broken:
+            raise BrokenClaim(next(cell.reason for cell in self.cells.values() if cell.run))
+        return self._keep()
+
+    def _visit_all(self, until: float) -> None:
+        everywhere, worked = math.isinf(until), False
+        for places in coarse_to_fine(self.grid.lengths, self._differ, everywhere=everywhere):
             wanted = [place for place in places if place not in self.cells]
-            for some in _batches(wanted, AT_ONCE if budget else len(wanted)):
+            for some in _batches(wanted, len(wanted) if everywhere else AT_ONCE):
                 if worked and time.perf_counter() > until:
                     self.tell(Said("the time is up; the same command with more of it goes on where this one stopped"))
-                    return self._keep()
+                    return
                 self._visit(some)
                 worked = True
-            if wanted:
+            if wanted and not self._broken:
                 self._keep()
-        return self._keep()
+
+    @property
+    def _broken(self) -> bool:
+        """Whether the claim could be judged in none of the cells that have a run."""
+        ran = [cell for cell in self.cells.values() if cell.run]
+        return bool(ran) and all(cell.failed and cell.verdict == "not run" for cell in ran)
 
     def _take_stored(self) -> None:
         """Every cell that needs no work, before there is any: else a sweep that is stopped early would leave a map
@@ -78,7 +89,7 @@ class Sweep:
             run = self.stored.run_of(plan)
             if run is not None and all(self.store.whole(unit.key) for unit in plan.units):
                 self.cells[place] = self._judged(place, run)
-        if any(cell.run for cell in self.cells.values()):
+        if any(cell.run for cell in self.cells.values()) and not self._broken:
             self._keep()
 
     def _keep(self) -> PhaseMap:
@@ -98,16 +109,21 @@ class Sweep:
             return [name.strip() for name in self.asked.request.arms.split(",")]
         if self.boundary is not None and self.boundary.arms:
             return list(self.boundary.arms)
-        place, found = next(iter(self.grid.params)), list[str]()
-        while missing := self._missing(place, found):
-            found += missing
-            self._compute([make_plan(self.asked.study, self._request(place, found), self.store)])
+        found: list[str] = []
+        for looks, place in enumerate(self.grid.params, 1):
+            while missing := self._missing(place, found):
+                found += missing
+            if missing is not None or (found and looks == AT_ONCE):
+                break  # where something breaks, another cell may get farther
         if not found:
             raise UserError(f"claim {self.asked.claim.id} does not say which arms it reads: name them with --arms")
         return found
 
-    def _missing(self, place: Place, arms: list[str]) -> list[str]:
+    def _missing(self, place: Place, arms: list[str]) -> list[str] | None:
+        """The arms that the claim still asks for in a cell; None where a unit or its own code breaks before it could
+        say."""
         if arms:
+            self._compute([make_plan(self.asked.study, self._request(place, arms), self.store)])
             plan = make_plan(self.asked.study, self._request(place, arms), self.store)
             measured = results.load(self.store, self.asked.study, runner.manifest_of(plan, self.options))
         else:
@@ -116,9 +132,9 @@ class Sweep:
         try:
             self.asked.claim.judge(measured)
         except NotMeasured as error:
-            return [arm for arm in error.arms if arm not in arms]
+            return [arm for arm in error.arms if arm not in arms] or None
         except Exception:
-            return []  # the cells will tell
+            return None  # the cells will tell
         return []
 
     def _visit(self, places: Sequence[Place]) -> None:
@@ -148,12 +164,24 @@ class Sweep:
         return self._judged(place, run)
 
     def _judged(self, place: Place, run: Run) -> Cell:
-        judged = judge_claim(self.asked.claim, run.results)
+        """A cell from its run. Where the claim's code or the theory's breaks, the other cells are none the worse."""
+        judged, at = judge_claim(self.asked.claim, run.results), self.grid.at(place)
+        predicted, wrong = self._predicted(place)
         if judged.error:
-            raise UserError(f"claim {self.asked.claim.id} cannot be judged: {judged.error}")
+            reason = f"claim {self.asked.claim.id} cannot be judged: {judged.error}"
+            return Cell(at, "not run", predicted=predicted, run=run.id, reason=reason, failed=True)
         self.criterion = self.criterion or judged.criterion
-        predicted = None if self.boundary is None else float(self.boundary.side(self.grid.params[place]))
-        return cell_of(self.grid.at(place), judged, predicted, run.id)
+        cell = cell_of(at, judged, predicted, run.id)
+        return replace(cell, reason="; ".join(filter(None, (cell.reason, wrong))), failed=True) if wrong else cell
+
+    def _predicted(self, place: Place) -> tuple[float | None, str]:
+        """What the theory says of a cell, and what went wrong with it."""
+        if self.boundary is None:
+            return None, ""
+        try:
+            return float(self.boundary.side(self.grid.params[place])), ""
+        except Exception as error:
+            return math.nan, f"nothing is predicted: {type(error).__name__}: {error}{position_of(error)}"
 
     def _differ(self, corners: Sequence[Place]) -> bool:
         """Whether neighbours disagree, or one of them is undecided."""
