@@ -88,18 +88,22 @@ def dask_address(start_dask):
     return start_dask((), ("--resources", "GPU=1"))
 
 
-def run(runs: Path, study: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "assay.cli", "run", study, "--preset", "smoke", "--runs", str(runs), *words]
-    studies = ["--studies", str(HERE / "fixtures")] if study == "slow" else []
+def command(verb: str, study: str, *words: str, runs: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    studies = ["--studies", str(HERE / "fixtures")] if study != REAL else []
+    given = [verb, study, "--preset", "smoke", "--runs", str(runs), *words, *studies]
     # From a folder in which no copy of the package lies.
     return subprocess.run(
-        command + studies,
+        [sys.executable, "-m", "assay.cli", *given],
         capture_output=True,
         text=True,
         timeout=300,
         cwd=runs.parent,
         env={**os.environ, **QUIET, **environment},
     )
+
+
+def run(runs: Path, study: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return command("run", study, *words, runs=runs, **environment)
 
 
 def table(runs: Path, study: str):
@@ -200,7 +204,9 @@ for id in "$@"; do kill -- -$(cat "$FAKE_SLURM/$id.pid") 2> /dev/null; echo $id 
 }
 
 
-def test_slurm_runs_the_workers(local, tmp_path):
+@pytest.fixture
+def slurm(tmp_path):
+    """A Slurm of three scripts: the environment in which they are found, and the folder of its jobs."""
     if importlib.util.find_spec("dask_jobqueue") is None:
         pytest.skip("dask-jobqueue is not installed: it is in the extra cluster")
     programs, jobs = tmp_path / "bin", tmp_path / "jobs"
@@ -217,6 +223,11 @@ def test_slurm_runs_the_workers(local, tmp_path):
         "FAKE_SLURM": str(jobs),
         "DASK_CONFIG": str(settings.parent),
     }
+    return environment, jobs
+
+
+def test_slurm_runs_the_workers(local, slurm, tmp_path):
+    environment, jobs = slurm
     words = ["--backend", "slurm", "--jobs", "2", "--set", f"units={UNITS}"]
     found = run(tmp_path / "runs", "slow", *words, **environment)
     assert found.returncode == 0, found.stderr + "".join(path.read_text() for path in jobs.glob("*.out"))
@@ -226,3 +237,49 @@ def test_slurm_runs_the_workers(local, tmp_path):
     assert "#SBATCH -A theory" in script
     assert len(list(jobs.glob("*.sh"))) == 2, "as many jobs were sent as were asked for"
     assert set((jobs / "cancelled").read_text().split()) == {"1", "2"}
+
+
+def test_a_sweep_sends_its_jobs_to_slurm_once(slurm, tmp_path):
+    """It computes in several batches: to find the arms that the claim reads, and between looks at the clock."""
+    environment, jobs = slurm
+    axes = ("--vary", "signal=0.5,1.5,2.5", "--vary", "noise=0.01,0.02,0.03")
+    words = (*axes, "--claim", "C1", "--budget", "1h", "--backend", "slurm", "--jobs", "2")
+    found = command("sweep", "mapped", *words, runs=tmp_path / "runs", **environment)
+    assert found.returncode == 0, found.stderr + "".join(path.read_text() for path in jobs.glob("*.out"))
+    assert "3 fails, 6 holds" in found.stdout
+    assert len(list(jobs.glob("*.sh"))) == 2
+    assert set((jobs / "cancelled").read_text().split()) == {"1", "2"}
+    assert found.stderr.count("waiting for the first worker") == 1
+    again = command("sweep", "mapped", *words, runs=tmp_path / "runs", **environment)
+    assert again.returncode == 0, again.stderr
+    assert len(list(jobs.glob("*.sh"))) == 2, "for what is stored no cluster is opened"
+
+
+def test_jobs_that_reached_their_end_are_sent_again(slurm, tmp_path):
+    """Between two batches of a sweep, which may outlive the time of its jobs."""
+    environment, jobs = slurm
+    script = tmp_path / "ask.py"
+    script.write_text(
+        "import os, sys, time, joblib\n"
+        "from pathlib import Path\n"
+        "from distributed import default_client\n"
+        "from assay.lab.clusters import joblib_backend\n"
+        "def asked(workers):\n"
+        "    return joblib.Parallel(n_jobs=max(2, workers.count()))(joblib.delayed(abs)(-k) for k in range(3))\n"
+        "with joblib_backend('slurm', 1, None) as workers:\n"
+        "    first = asked(workers)\n"
+        "    os.killpg(int((Path(sys.argv[1]) / '1.pid').read_text()), 9)\n"
+        "    while default_client().ncores():\n"
+        "        time.sleep(0.1)\n"
+        "    print(first, asked(workers))\n"
+    )
+    found = subprocess.run(
+        [sys.executable, script, jobs],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, **QUIET, **environment},
+    )
+    assert found.stdout.strip() == "[0, 1, 2] [0, 1, 2]", found.stderr
+    assert len(list(jobs.glob("*.sh"))) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import math
 import os
 import signal
@@ -10,12 +12,14 @@ import sys
 import time
 from pathlib import Path
 
+import joblib
 import pytest
 
 from assay import lab
-from assay.lab import discovery
+from assay.lab import discovery, dispatch
+from assay.lab.clusters import Workers
 from assay.lab.errors import BrokenClaim, UserError
-from assay.lab.events import Said, Started
+from assay.lab.events import Said, Started, UnitDone
 
 FIXTURES = str(Path(__file__).parent / "fixtures")
 SIGNALS, THRESHOLDS = [0.5, 1.5, 2.5, 3.5], [1, 2, 3]
@@ -195,6 +199,53 @@ def test_a_stored_cell_with_a_damaged_unit_is_computed_again(tmp_path):
     )
     assert [cell.run for cell in again.cells] == [cell.run for cell in first.cells]
     assert any("damaged" in sentence for sentence in said)
+
+
+@pytest.fixture
+def backend(monkeypatch):
+    """What a sweep does to its backend, which is threads of this process in place of a cluster."""
+    if importlib.util.find_spec("distributed") is None:
+        pytest.skip("distributed is not installed: it is in the extra cluster")
+    seen: list[str] = []
+
+    @contextlib.contextmanager
+    def threads(kind, jobs, *rest):
+        seen.append(f"open for {jobs}")
+        try:
+            with joblib.parallel_config("threading", n_jobs=2):
+                yield Workers(lambda: 2)
+        finally:
+            seen.append("closed")
+
+    monkeypatch.setattr(dispatch, "joblib_backend", threads)
+    return seen
+
+
+def test_a_sweep_opens_its_backend_once(tmp_path, backend):
+    axes = {"signal": [0.5, 1.5, 2.5], "noise": [0.01, 0.02, 0.03]}
+    units: list[int] = []
+
+    def listen(event):
+        if isinstance(event, Started):
+            units.append(event.total)
+
+    found = swept(tmp_path, axes, budget=3600, backend="dask", jobs=6, on_event=listen)
+    assert len(found.cells) == 9
+    assert backend == ["open for 6", "closed"]
+    # The arms of the claim one by one, and then as many cells between two looks at the clock as there are workers.
+    assert units == [1, 2, 7, 4]
+    swept(tmp_path, axes, backend="dask", jobs=6)
+    assert backend == ["open for 6", "closed"], "what is stored opens none"
+
+
+def test_an_interrupted_sweep_closes_its_backend(tmp_path, backend):
+    def stop(event):
+        if isinstance(event, UnitDone):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        swept(tmp_path, {"signal": [0.5, 1.5]}, backend="dask", jobs=64, on_event=stop)
+    assert backend == ["open for 2", "closed"], "no more jobs than there may be units"
 
 
 def test_bad_input_is_one_sentence(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,27 @@ class Workers:
 
     count: Callable[[], int]
     renew: Callable[[], None] = lambda: None
+
+
+class Held:
+    """A backend that several plans share: opened for the first unit of them all, closed at the end of the block.
+    ``most`` is how many units there may be in all of them."""
+
+    def __init__(self) -> None:
+        self.most = 1
+        self.workers: Workers | None = None
+        self._stack = contextlib.ExitStack()
+
+    def open(self, backend: contextlib.AbstractContextManager[Workers]) -> Workers:
+        if self.workers is None:
+            self.workers = self._stack.enter_context(backend)
+        return self.workers
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
 
 
 @contextlib.contextmanager
@@ -113,10 +135,25 @@ def _dask(backend: str, jobs: int, address: str | None, device: str, tell: Liste
         stack.enter_context(joblib.parallel_config("assay-dask", n_jobs=-1, **asks))
 
         def workers() -> int:
-            there = int(sum(client.ncores().values()))
-            return min(jobs, there) if jobs else max(1, there)
+            _send_again(client, backend, jobs, tell)
+            there = max(1, int(sum(client.ncores().values())))
+            return min(jobs, there) if jobs else there
 
         yield Workers(workers)
+
+
+def _send_again(client: Any, backend: str, jobs: int, tell: Listener) -> None:
+    """Replace jobs of Slurm that ended since units were last sent: a sweep may outlive their time."""
+    gone = not client.ncores()
+    if backend == "slurm":
+        if gone:  # those that ended are forgotten first: jobs of several workers would count as running for ever
+            client.cluster.scale(0)
+            while client.cluster.workers:
+                time.sleep(0.1)
+        client.cluster.scale(jobs or 1)
+    if gone:
+        tell(Said("waiting for a worker of the cluster, which has none left"))
+        client.wait_for_workers(1)
 
 
 def _client(backend: str, jobs: int, address: str | None, device: str, stack: contextlib.ExitStack) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 import joblib
 
 from .backends import default_jobs, one_thread, stop_workers
-from .clusters import joblib_backend
+from .clusters import Held, Workers, joblib_backend
 from .events import Advanced, Event, Listener, Measured, Said
 from .execute import Outcome, Place, execute, execute_in_worker
 from .interrupts import interrupts_wait, workers_start
@@ -36,7 +36,8 @@ _DEATHS = {
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is carried out and what it is called, which changes nothing in its table."""
+    """How a run is carried out and what it is called, which changes nothing in its table. ``held`` is a backend that
+    stays open from one plan to the next."""
 
     jobs: int | None = None
     backend: str = "loky"
@@ -44,6 +45,7 @@ class Options:
     outside: str | None = None
     name: str = ""
     kind: Kind = "run"
+    held: Held | None = None
 
 
 class WorkerDied(Exception):
@@ -68,7 +70,7 @@ def outcomes(
     place = Place(options.outside, store.checkpoints.absolute(), notes=store.progress.absolute())
     flights = _Flights(place, store.progress, tell, loky=options.backend == "loky")
     lost: list[Unit] = []
-    with joblib_backend(options.backend, jobs, options.address, plan.request.device, tell) as workers:
+    with _opened(plan, jobs, options, tell) as workers:
         rest = _Shared(units)
         while True:
             try:
@@ -84,6 +86,13 @@ def outcomes(
             except WorkerDied:
                 yield Outcome(unit, None, 0.0, error=_KILLED)
                 workers.renew()
+
+
+def _opened(plan: Plan, jobs: int, options: Options, tell: Listener) -> contextlib.AbstractContextManager[Workers]:
+    held = options.held if options.backend != "loky" else None  # loky keeps its workers by itself
+    most = jobs_for(plan, held.most, options) if held else jobs
+    backend = joblib_backend(options.backend, most, options.address, plan.request.device, tell)
+    return contextlib.nullcontext(held.open(backend)) if held else backend
 
 
 class _Shared:

@@ -12,8 +12,9 @@ from typing import Any
 import polars as pl
 
 from . import results, runner
+from .clusters import Held
 from .contours import zero_lines
-from .dispatch import Options
+from .dispatch import Options, jobs_for
 from .errors import BrokenClaim, NotMeasured, UserError, position_of, unknown
 from .events import Listener, Said
 from .findings import Claim
@@ -37,7 +38,8 @@ class Sweep:
 
     def __init__(self, asked: Asked, store: Store, options: Options, tell: Listener) -> None:
         self.asked, self.store, self.tell = asked, store, tell
-        self.options = replace(options, kind="sweep")
+        self.held = Held()
+        self.options = replace(options, kind="sweep", held=self.held)
         self.boundary: Boundary | None = asked.study.boundaries.get(asked.claim.id)
         self.grid = grid_of(asked)
         self.cells: dict[Place, Cell] = {}
@@ -47,12 +49,13 @@ class Sweep:
 
     def run(self) -> PhaseMap:
         """All cells, or with a budget from coarse to fine until it is spent."""
-        started, budget = time.perf_counter(), self.asked.budget
-        self.arms = self._arms()
-        took = time.perf_counter() - started
-        self._take_stored()
-        # Reading what is stored costs none of the time.
-        self._visit_all(math.inf if budget is None else time.perf_counter() + budget - took)
+        with self.held:
+            started, budget = time.perf_counter(), self.asked.budget
+            self.arms = self._arms()
+            took = time.perf_counter() - started
+            self._take_stored()
+            # Reading what is stored costs none of the time.
+            self._visit_all(math.inf if budget is None else time.perf_counter() + budget - took)
         if self._broken:
             raise BrokenClaim(next(cell.reason for cell in self.cells.values() if cell.run))
         return self._keep()
@@ -61,14 +64,27 @@ class Sweep:
         everywhere, worked = math.isinf(until), False
         for places in coarse_to_fine(self.grid.lengths, self._differ, everywhere=everywhere):
             wanted = [place for place in places if place not in self.cells]
-            for some in _batches(wanted, len(wanted) if everywhere else AT_ONCE):
+            while wanted:
                 if worked and time.perf_counter() > until:
                     self.tell(Said("the time is up; the same command with more of it goes on where this one stopped"))
                     return
-                self._visit(some)
-                worked = True
-            if wanted and not self._broken:
+                size = len(wanted) if everywhere else self._at_once(wanted[0])
+                self._visit(wanted[:size])
+                wanted, worked = wanted[size:], True
+            if worked and not self._broken:
                 self._keep()
+
+    def _at_once(self, place: Place) -> int:
+        """Cells between two looks at the clock: no worker is without one."""
+        plan = make_plan(self.asked.study, self._request(place, self.arms), self.store)
+        workers = jobs_for(plan, self._left(plan), self.options)
+        if not workers and self.held.workers:  # of a cluster that is used whole
+            workers = self.held.workers.count()
+        return max(AT_ONCE, workers)
+
+    def _left(self, plan: Plan) -> int:
+        """At most so many units are left to compute."""
+        return (len(self.grid.params) - sum(place in self.grid.params for place in self.cells)) * len(plan.units)
 
     @property
     def _broken(self) -> bool:
@@ -146,9 +162,9 @@ class Sweep:
 
     def _compute(self, plans: Iterable[Plan]) -> dict[str, str]:
         """What went wrong, by the key of the unit."""
-        merged = _merged(list(plans))
-        if merged is None:
-            return {}
+        found = list(plans)
+        self.held.most = max(map(self._left, found))
+        merged = _merged(found)
         outcome = runner.compute(merged, self.store, self.options, self.tell)
         return {each.unit.key: each.error for each in outcome.failures}
 
@@ -224,14 +240,8 @@ class Sweep:
         return zero_lines(value, {name: self.grid.axes[name] for name in names})
 
 
-def _batches(places: Sequence[Place], size: int) -> Iterable[Sequence[Place]]:
-    return (places[start : start + size] for start in range(0, len(places), max(1, size)))
-
-
-def _merged(plans: Sequence[Plan]) -> Plan | None:
+def _merged(plans: Sequence[Plan]) -> Plan:
     """The units of all plans as one, those that several have once."""
-    if not plans:
-        return None
     units = {(unit.key, unit.takes): unit for plan in plans for unit in plan.units}
     stored = frozenset().union(*(plan.stored for plan in plans))
     return replace(plans[0], units=list(units.values()), stored=stored)
