@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,13 +43,19 @@ def test_a_map_stands_on_the_page_of_its_study_and_in_the_index(made):
     assert "100% of 12 cells" in text_of(made, "index.html")
 
 
-def test_every_cell_says_how_to_run_it(made):
+def test_every_cell_says_how_to_read_its_run(made):
     text = text_of(made)
     assert text.count("<tr data-cell=") == 12
-    command = (
-        "assay run mapped --preset smoke --arms measured,threshold --set noise=0.02 --set threshold=1 --set signal=0.5"
-    )
-    assert f"<code>{command}</code>" in text
+    found = max(lab.maps("mapped", runs=made / "runs"), key=lambda each: len(each.cells))
+    for cell in found.cells:
+        assert f"<code>assay claims mapped --run {cell.run}</code>" in text
+    assert "assay run mapped --preset smoke --arms" not in text
+
+
+def test_a_site_of_maps_alone_leads_to_their_runs(made, tmp_path):
+    swept = lab.maps("mapped", runs=made / "runs")
+    report.write([], tmp_path, formats=(), say=lambda sentence: None, studies=str(FIXTURES), swept=swept)
+    assert (tmp_path / "mapped.html").read_text().count("<code>assay claims mapped --run") == 12
 
 
 def test_a_click_shows_the_cell(made, open_page):
@@ -60,7 +67,7 @@ def test_a_click_shows_the_cell(made, open_page):
     picked.wait_for()
     assert "threshold = 1, signal = 0.5" in picked.inner_text()
     assert "fails" in picked.inner_text()
-    assert "--set threshold=1 --set signal=0.5" in picked.inner_text()
+    assert "assay claims mapped --run" in picked.inner_text()
     for width in (400, 800):
         narrow = open_page((made / "site" / "mapped.html").as_uri(), width=width)
         assert narrow.evaluate("document.documentElement.scrollWidth") <= width
@@ -76,13 +83,24 @@ def test_a_saved_map_is_shown_without_its_runs(made, tmp_path):
     assert said == ["mapped: mapped.html, from 1 map"]
     text = (tmp_path / "site" / "mapped.html").read_text()
     assert text.count("<tr data-cell=") == len(found.cells)
+    command = (
+        "assay run mapped --preset smoke --arms measured,threshold --set noise=0.02 --set threshold=1 --set signal=0.5"
+    )
+    assert f"<code>{command}</code>" in text, "what is not stored can be run"
     assert (tmp_path / "site" / "assets" / "vega.js").is_file()
+
+
+def test_a_map_with_parameters_as_a_shell_has_them_is_the_same_map(made):
+    (found, *_) = lab.maps("mapped", runs=made / "runs")
+    assert found.request["set"] == {"noise": 0.02}
+    typed = replace(found, request={**found.request, "set": {"noise": "0.02"}})
+    assert maps.distinct([found, typed]) == [found]
 
 
 def test_a_cell_whose_run_is_in_the_site_leads_there(made):
     found = max(lab.maps("mapped", runs=made / "runs"), key=lambda each: len(each.cells))
     study = lab.find_study("mapped", studies=FIXTURES)
-    (shown,) = maps.shown(study, [found], {found.cells[3].run: "mapped.html"})
+    (shown,) = maps.shown(study, [found], maps.Runs({found.cells[3].run: "mapped.html"}))
     assert [place.here for place in shown.places].index("mapped.html") == 3
 
 

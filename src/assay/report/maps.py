@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from assay.lab.phase_map import Cell, PhaseMap
@@ -58,21 +58,35 @@ def distinct(found: Iterable[PhaseMap]) -> list[PhaseMap]:
 
 
 def _contains(larger: PhaseMap, smaller: PhaseMap) -> bool:
-    same = [(m.study, m.claim, m.preset, _text(m.request), list(m.axes)) for m in (larger, smaller)]
+    same = [(m.study, m.claim, m.preset, _asked(m), list(m.axes)) for m in (larger, smaller)]
     places = {_text(cell.at) for cell in larger.cells}
     return same[0] == same[1] and all(_text(cell.at) in places for cell in smaller.cells)
+
+
+def _asked(found: PhaseMap) -> str:
+    """What all cells share; maps that were saved earlier have parameters as a shell has them."""
+    given = {name: _plain(chosen) for name, chosen in found.request.get("set", {}).items()}
+    return _text({**found.request, "set": given})
 
 
 def _text(given: Mapping[str, Any]) -> str:
     return json.dumps(given, sort_keys=True, default=str)
 
 
-def shown(study: Study, found: Sequence[PhaseMap], shown_runs: Mapping[str, str]) -> list[Map]:
-    """Maps for the page of a study. ``shown_runs`` has the address of every run that the site has a page of."""
-    return [_map(study, each, n, shown_runs) for n, each in enumerate(distinct(found), 1)]
+@dataclass(frozen=True)
+class Runs:
+    """The runs of cells: the address of each that the site has a page of, and those that are ``stored``."""
+
+    pages: Mapping[str, str] = field(default_factory=dict)
+    stored: Collection[str] = frozenset()
 
 
-def _map(study: Study, found: PhaseMap, at: int, shown_runs: Mapping[str, str]) -> Map:
+def shown(study: Study, found: Sequence[PhaseMap], runs: Runs) -> list[Map]:
+    """Maps for the page of a study."""
+    return [_map(study, each, n, runs) for n, each in enumerate(distinct(found), 1)]
+
+
+def _map(study: Study, found: PhaseMap, at: int, runs: Runs) -> Map:
     over = " and ".join(found.axes)
     says = [found.statement, f"Over {over}, at the preset {found.preset}."]
     spec = {"description": " ".join(says), **theme.spec(found.figure())}
@@ -92,7 +106,7 @@ def _map(study: Study, found: PhaseMap, at: int, shown_runs: Mapping[str, str]) 
         counts=tally_of(cell.verdict for cell in found.cells),
         boundary=found.boundary,
         agreement=_agreement(found),
-        places=[_place(study, found, cell, shown_runs) for cell in found.cells],
+        places=[_place(found, cell, runs) for cell in found.cells],
     )
 
 
@@ -104,7 +118,7 @@ def _legend(found: PhaseMap) -> str:
     )
     line = ", and the line is the boundary that the theory predicts" if found.segments else ""
     left = f" {found.unvisited} cells were not visited." if found.unvisited else ""
-    return f"{cells}{line}; choose one to see its numbers and how to run it.{left}"
+    return f"{cells}{line}; choose one to see its numbers and the way to its run.{left}"
 
 
 def _agreement(found: PhaseMap) -> str:
@@ -115,7 +129,7 @@ def _agreement(found: PhaseMap) -> str:
     return f"{found.agreement:.0%} of {len(found.compared)} cells{among}"
 
 
-def _place(study: Study, found: PhaseMap, cell: Cell, shown_runs: Mapping[str, str]) -> Place:
+def _place(found: PhaseMap, cell: Cell, runs: Runs) -> Place:
     sides = {True: "holds", False: "fails", None: ""}
     known = cell.predicted is not None and math.isfinite(cell.predicted)
     numbers = (cell.estimate, cell.low, cell.high)
@@ -132,13 +146,17 @@ def _place(study: Study, found: PhaseMap, cell: Cell, shown_runs: Mapping[str, s
         estimate=estimate,
         predicted=sides[(cell.predicted or 0) > 0 if known else None],
         agrees=cell.agrees,
-        command="" if cell.verdict == "not run" else _command(found, cell),
-        here=shown_runs.get(cell.run, ""),
+        command=_command(found, cell, runs),
+        here=runs.pages.get(cell.run, ""),
     )
 
 
-def _command(found: PhaseMap, cell: Cell) -> str:
-    """The command that runs a cell by itself."""
+def _command(found: PhaseMap, cell: Cell, runs: Runs) -> str:
+    """The command that reads the run of a cell, or runs the cell by itself where that is not stored."""
+    if cell.run in runs.stored:
+        return shlex.join(["assay", "claims", found.study, "--run", cell.run])
+    if cell.verdict == "not run":
+        return ""
     asked = found.request
     given = {**asked.get("set", {}), **cell.at}
     words = ["assay", "run", found.study, "--preset", found.preset]

@@ -59,19 +59,21 @@ def write(
     folder.prepare()
     sides, benches, saved = summaries.read(results) if results is not None else ({}, [], [])
     runs = {run.manifest.study: run for run in chosen}
+    swept = list(swept)
     found = [each for run in runs.values() for each in stored_maps(run)]
     charted = _by_study([*found, *swept, *saved])
     addresses = {run.id: f"{slug(name)}.html" for name, run in runs.items()}
+    cells = maps.Runs(addresses, _stored_cells(runs, swept))
     pages: list[Page] = []
     for run in runs.values():
         name = run.manifest.study
         made = page.of_run(run, folder, formats, sides.get(name, ()))
-        made = replace(made, maps=maps.shown(made.study, charted.pop(name, []), addresses))
+        made = replace(made, maps=maps.shown(made.study, charted.pop(name, []), cells))
         for sentence in _remarks(made):
             say(f"{made.study.name}: {sentence}")
         pages.append(made)
     alone = {name: sides.get(name, []) for name in (*sides, *charted) if name not in runs}
-    pages += _of_summaries(alone, charted, studies, say)
+    pages += _of_summaries(alone, charted, cells, studies, say)
     pages.sort(key=lambda each: each.study.title)
     for made in pages:
         folder.save(made.file, _render("study.html", page=made))
@@ -85,6 +87,12 @@ def stored_maps(run: Run) -> list[PhaseMap]:
     return [PhaseMap.from_dict(document) for document in run.store.read_maps()]
 
 
+def _stored_cells(runs: Mapping[str, Run], swept: Iterable[PhaseMap]) -> frozenset[str]:
+    """The cells whose runs can be opened: those in the stores of runs, and of maps that were read from other stores."""
+    here = {id for run in runs.values() for id in run.store.manifest_ids(cells=True)}
+    return frozenset(here | {cell.run for each in swept if each.study not in runs for cell in each.cells if cell.run})
+
+
 def _by_study(found: Iterable[PhaseMap]) -> dict[str, list[PhaseMap]]:
     grouped: dict[str, list[PhaseMap]] = {}
     for each in found:
@@ -95,6 +103,7 @@ def _by_study(found: Iterable[PhaseMap]) -> dict[str, list[PhaseMap]]:
 def _of_summaries(
     sides: Mapping[str, Sequence[summaries.Side]],
     charted: Mapping[str, Sequence[PhaseMap]],
+    cells: maps.Runs,
     studies: str | None,
     say: Callable[[str], None],
 ) -> Iterable[Page]:
@@ -106,7 +115,7 @@ def _of_summaries(
             continue
         drawn = charted.get(name, [])
         made = page.of_summaries(study, each) if each else page.of_maps(study, drawn)
-        made = replace(made, maps=maps.shown(study, drawn, {}))
+        made = replace(made, maps=maps.shown(study, drawn, cells))
         counted = [f"{len(each)} {'summary' if len(each) == 1 else 'summaries'}"] if each else []
         counted += [f"{len(made.maps)} {'map' if len(made.maps) == 1 else 'maps'}"] if made.maps else []
         say(f"{name}: {name}.html, from {' and '.join(counted)}")
