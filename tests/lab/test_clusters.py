@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import assay
+from assay.lab.clusters import _job_options
+from assay.lab.interrupts import interrupts_stay
 
 HERE = Path(__file__).parent
 SOURCE = Path(assay.__file__).parent
@@ -253,6 +255,23 @@ def test_a_sweep_sends_its_jobs_to_slurm_once(slurm, tmp_path):
     again = command("sweep", "mapped", *words, runs=tmp_path / "runs", **environment)
     assert again.returncode == 0, again.stderr
     assert len(list(jobs.glob("*.sh"))) == 2, "for what is stored no cluster is opened"
+
+
+def test_a_job_of_slurm_has_a_worker_for_each_core_and_one_for_its_gpu():
+    dask = pytest.importorskip("dask", reason="dask is not installed: it is in the extra cluster")
+    with interrupts_stay():
+        queue = pytest.importorskip("dask_jobqueue", reason="it is in the extra cluster")
+    settings = {"jobqueue.slurm.cores": 4, "jobqueue.slurm.job-extra-directives": ["--gres=gpu:1"]}
+    with dask.config.set(settings):
+        scripts = {
+            device: queue.slurm.SLURMJob("tcp://127.0.0.1:1", "worker", **_job_options(device)).job_script()
+            for device in ("cpu", "cuda")
+        }
+    assert all("#SBATCH --cpus-per-task=4" in script for script in scripts.values())
+    assert "--nworkers 4" in scripts["cpu"]
+    assert "--nworkers" not in scripts["cuda"]
+    assert "--nthreads 1" in scripts["cuda"]
+    assert "--resources GPU=1" in scripts["cuda"]
 
 
 def test_jobs_that_reached_their_end_are_sent_again(slurm, tmp_path):

@@ -172,10 +172,21 @@ def _client(backend: str, jobs: int, address: str | None, device: str, stack: co
 def _slurm(jobs: int, device: str) -> Any:
     """A dask cluster whose workers are jobs of Slurm. Queue, account, memory and time are those of dask-jobqueue's own
     file; each worker has one core."""
-    import dask
-
     with interrupts_stay():  # it makes an interrupt a plain exit, after which no run is marked as interrupted
         from dask_jobqueue import SLURMCluster
+
+    options = _job_options(device)
+    try:
+        cluster = SLURMCluster(**options, scheduler_options={"dashboard_address": None})
+    except (OSError, ValueError) as error:
+        raise UserError(f"no jobs can be sent to Slurm: {str(error).splitlines()[0]}") from error
+    cluster.scale(jobs or 1)
+    return cluster
+
+
+def _job_options(device: str) -> dict[str, Any]:
+    """What a job of Slurm holds: a worker for each of its cores, or one that has its GPU to itself."""
+    import dask
 
     settings = dask.config.get("jobqueue.slurm", {})
     cores = settings.get("cores") or 1
@@ -183,12 +194,9 @@ def _slurm(jobs: int, device: str) -> Any:
     if device == "cuda":
         extra = list(settings.get("worker-extra-args") or [])
         options |= {"worker_extra_args": [*extra, "--resources", "GPU=1"]}
-    try:
-        cluster = SLURMCluster(**options, scheduler_options={"dashboard_address": None})
-    except (OSError, ValueError) as error:
-        raise UserError(f"no jobs can be sent to Slurm: {str(error).splitlines()[0]}") from error
-    cluster.scale(jobs or 1)
-    return cluster
+        # Slurm is asked for as many cores as before; what torch does beside the GPU may use them.
+        options |= {"cores": 1, "processes": 1, "job_cpu": settings.get("job-cpu") or cores}
+    return options
 
 
 @contextlib.contextmanager
