@@ -13,7 +13,7 @@ FIXTURES = str(Path(__file__).parents[1] / "lab" / "fixtures")
 @pytest.fixture
 def sweep(assay, tmp_path):
     where = ("--runs", str(tmp_path / "runs"), "--studies", FIXTURES, "--jobs", "1")
-    return lambda *given: assay("sweep", "mapped", *given, *where)
+    return lambda *given: assay("sweep", "mapped", *where, *given)
 
 
 def test_a_map_as_table_picture_and_document(sweep, tmp_path):
@@ -62,6 +62,10 @@ def test_a_claim_that_is_broken_in_one_cell_or_in_all_is_status_1(assay, tmp_pat
         (("--vary", "signal=1,2", "--budget", "soon"), "90s, 10m or 1h"),
         (("--vary", "signal=1,2", "--out", "map.txt"), "written as one of"),
         (("--vary", "signal=1..5"), "low..high:count"),
+        (("--vary", "signal=1,2", "--jobs", "0"), "assay: --jobs 0 is not allowed: at least one unit"),
+        (("--vary", "signal=1,2", "--preset", "huge"), "assay: unknown preset 'huge' (allowed: smoke, laptop, paper)"),
+        (("--vary", "signal=1,2", "--set", "sgnal=3"), "assay: unknown parameter 'sgnal'"),
+        (("--vary", "signal=1,2", "--backend", "horse"), "assay: unknown backend 'horse'"),
     ],
 )
 def test_bad_input_is_one_sentence(sweep, given, words):

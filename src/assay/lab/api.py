@@ -26,7 +26,7 @@ from .opening import (
     rename_run,
     runs,
 )
-from .requests import outside_of, planned, request_of, study_now
+from .requests import options_of, outside_of, planned, request_of, study_now
 from .store import Store
 from .stored import Findings, Run
 from .sweeping import maps, sweep
@@ -90,19 +90,14 @@ def run(
     >>> run.measurements, run.claims, run.figure("accuracy")
     """
     from . import runner
-    from .dispatch import Options
     from .joining import check_all_stored
     from .planning import refuse_idle_overrides
 
-    if jobs is not None and jobs < 1:
-        raise UserError(f"--jobs {jobs} is not allowed: at least one unit must run at a time")
-    if address is not None and backend == "loky":
-        raise UserError("--address names a cluster, so say of which kind: --backend ray or --backend dask")
     request = request_of(preset, seeds, first_seed, set, arms, point, device, stored=stored)
     outside = outside_of(study, studies)
+    options = options_of(jobs, backend, address, outside, name)
     found = study_now(study, outside)
     store = Store(runs_folder(runs), found.name)
-    options = Options(jobs, backend, address, outside, name)
     check_free(name, store.runs)
     refuse_idle_overrides(found, request)
     made = planned(found, request, store)

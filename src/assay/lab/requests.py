@@ -12,6 +12,7 @@ from .folders import studies_folder
 from .store import Store
 
 if TYPE_CHECKING:
+    from .dispatch import Options
     from .planning import Plan
     from .study import Study
     from .units import Request
@@ -36,6 +37,17 @@ def outside_of(study: str | Study, studies: str | Path | None) -> str | None:
             "study.py and say studies=FOLDER"
         )
     return studies_folder(None) if study.module.startswith("assay.") else str(study.folder.parent)
+
+
+def options_of(jobs: int | None, backend: str, address: str | None, outside: str | None, name: str = "") -> Options:
+    """How a run or a sweep is carried out, checked before anything is looked at."""
+    from .clusters import check_backend
+    from .dispatch import Options
+
+    if jobs is not None and jobs < 1:
+        raise UserError(f"--jobs {jobs} is not allowed: at least one unit must run at a time")
+    check_backend(backend, address)
+    return Options(jobs, backend, address, outside, name)
 
 
 def planned(study: Study, request: Request, store: Store) -> Plan:

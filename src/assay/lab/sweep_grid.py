@@ -69,7 +69,8 @@ def grid_of(asked: Asked) -> Grid:
     """The grid, or one sentence where a name is unknown or a row of it has no possible cell."""
     check_axes(asked.axes)
     study, preset = asked.study, asked.request.preset
-    for name in asked.axes:
+    study.preset(preset)  # what is wrong whatever the cell is told as it is elsewhere
+    for name in (*asked.axes, *asked.request.overrides):
         if (own := name.rpartition(".")[2]) not in study.model.model_fields:
             raise unknown("parameter", own, study.model.model_fields)
     params: dict[Place, Params] = {}

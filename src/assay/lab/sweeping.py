@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import UserError
 from .events import Listener, nobody
 from .folders import runs_folder, stored_studies
-from .requests import name_of, outside_of, request_of, study_now
+from .requests import name_of, options_of, outside_of, request_of, study_now
 from .store import Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def sweep(
 
     >>> lab.sweep("label-granularity", {"classes": [2, 4, 8], "noise": [0.1, 0.2]}, "C5a").figure()
     """
-    from .dispatch import Options
     from .sweep_grid import Asked
     from .sweeps import Sweep, find_claim
 
@@ -55,10 +54,10 @@ def sweep(
     if both := [name for name in vary if name in request.overrides]:
         raise UserError(f"{both[0]} is both varied and set")
     outside = outside_of(study, studies)
+    options = options_of(jobs, backend, address, outside)
     found = study_now(study, outside)
     asked = Asked(found, find_claim(found, claim), dict(vary), request, budget)
     store = Store(runs_folder(runs), found.name)
-    options = Options(jobs, backend, address, outside)
     return Sweep(asked, store, options, on_event).run()
 
 
