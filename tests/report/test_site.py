@@ -257,6 +257,15 @@ def test_a_run_with_units_missing_says_so(tmp_path, run_study, coin_folder):
     assert "1 of 2 units of this run are not stored" in text
 
 
+def test_a_run_that_diverged_is_named_on_its_page_and_in_the_index(tmp_path, run_study, coin_folder):
+    unstable = coin_folder.parents[1] / "fixtures"
+    run = run_study(unstable, "unstable", tmp_path / "runs", preset="smoke", arms="curve")
+    report.write([run], tmp_path / "site", formats=(), say=lambda sentence: None)
+    words = "curve rate=10.0 diverged in seed 1: loss is not finite from step 2 on; what it measured then counts as"
+    for page in ("unstable.html", "index.html"):
+        assert words in (tmp_path / "site" / page).read_text(encoding="utf-8")
+
+
 def test_the_command_that_makes_a_run_again_has_what_was_given(tmp_path, run_study, coin_folder):
     def command(**request):
         run = run_study(coin_folder.parent, "coin", tmp_path / "runs", preset="smoke", **request)
