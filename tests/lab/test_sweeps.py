@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import math
 import os
 import signal
@@ -20,6 +21,7 @@ from assay.lab import discovery, dispatch
 from assay.lab.clusters import Workers
 from assay.lab.errors import BrokenClaim, UserError
 from assay.lab.events import Said, Started, UnitDone
+from assay.lab.execute import environment
 
 FIXTURES = str(Path(__file__).parent / "fixtures")
 SIGNALS, THRESHOLDS = [0.5, 1.5, 2.5, 3.5], [1, 2, 3]
@@ -28,6 +30,10 @@ SIGNALS, THRESHOLDS = [0.5, 1.5, 2.5, 3.5], [1, 2, 3]
 def swept(tmp_path, vary=None, claim="C1", **options):
     given = {"signal": SIGNALS, "threshold": THRESHOLDS} if vary is None else vary
     return lab.sweep("mapped", given, claim, runs=tmp_path, studies=FIXTURES, **{"jobs": 1, **options})
+
+
+def open_cell(tmp_path):
+    return lambda cell: lab.open_run("mapped", cell.run, runs=tmp_path, studies=FIXTURES)
 
 
 def odd(tmp_path, places, **options):
@@ -122,6 +128,19 @@ def test_a_stored_map_keeps_the_order_of_its_axes(tmp_path):
     assert max(max(y, y2) for _, y, _, y2 in stored.segments) <= 1
     old = {name: part for name, part in stored.to_dict().items() if name != "over"}
     assert lab.PhaseMap.from_dict(old).segments == []
+
+
+def test_a_saved_map_says_where_it_comes_from_and_old_files_are_read(tmp_path):
+    found = swept(tmp_path, {"signal": [0.5, 1.5]})
+    document = json.loads(found.save(tmp_path / "map.json").read_text())
+    (first, *_) = sorted(run.manifest.started for run in map(open_cell(tmp_path), found.cells))
+    expected = {**environment("cpu"), "device": "cpu", "started": first}
+    assert {name: document[name] for name in expected} == expected
+    assert 0 <= document["unit_seconds"] < 60
+    again = lab.PhaseMap.from_dict(document)
+    assert (again.origin, again.to_dict()) == (found.origin, document)
+    old = {name: part for name, part in document.items() if name not in found.origin}
+    assert (lab.PhaseMap.from_dict(old).origin, lab.PhaseMap.from_dict(old).to_dict()) == ({}, old)
 
 
 def test_a_cell_is_found_by_its_id(tmp_path):

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay._reports import Report, plain
+from assay._reports import NOT_SAVED, Report, plain
 
 from .verdicts import Judgement
 
 DECIDED = ("holds", "fails")
+ORIGIN = ("device", "versions", "machine", "commit", "started", "unit_seconds")  # as in the summary of a run
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _margin(verdict: str, met: bool | None, size: float) -> float:
 class PhaseMap(Report):
     """The cells of a sweep. ``segments`` is the predicted boundary in places of the axes, (x, y, x2, y2) each;
     ``unvisited`` counts the cells that a budget left out; ``request`` is what all cells share: seeds, arms, parameters
-    that were set."""
+    that were set; ``origin`` says where and when they were computed."""
 
     study: str
     preset: str
@@ -103,6 +104,7 @@ class PhaseMap(Report):
     segments: Sequence[tuple[float, float, float, float]] = field(default=())
     unvisited: int = 0
     request: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict, metadata=NOT_SAVED)  # but under its own names
 
     @property
     def counts(self) -> dict[str, int]:
@@ -150,7 +152,8 @@ class PhaseMap(Report):
     def to_dict(self) -> dict[str, Any]:
         shares = {"agreement": self.agreement, "decided_agreement": self.decided_agreement}
         # A file sorts the names, and segments are places along the axes in this order.
-        return {**super().to_dict(), **plain(shares), "compared": len(self.compared), "over": list(self.axes)}
+        found = {**super().to_dict(), **plain(shares), "compared": len(self.compared), "over": list(self.axes)}
+        return {**found, **self.origin}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> PhaseMap:
@@ -163,7 +166,8 @@ class PhaseMap(Report):
         axes = {name: given["axes"][name] for name in order}
         for place, cell in enumerate(cells):
             cells[place] = replace(cell, at={name: cell.at[name] for name in order})
-        return cls(**given | {"cells": cells, "segments": segments, "axes": axes})
+        origin = {name: document[name] for name in ORIGIN if name in document}
+        return cls(**given | {"cells": cells, "segments": segments, "axes": axes, "origin": origin})
 
 
 def _share(cells: Sequence[Cell]) -> float:

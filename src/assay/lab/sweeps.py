@@ -19,6 +19,8 @@ from .errors import BrokenClaim, NotMeasured, UserError, position_of, unknown
 from .events import Listener, Said
 from .findings import Claim
 from .grids import Place, coarse_to_fine
+from .manifest import Manifest
+from .map_origin import origin_of
 from .measurements import Measurements
 from .phase_map import DECIDED, Cell, PhaseMap, cell_of
 from .planning import Plan, make_plan
@@ -43,6 +45,7 @@ class Sweep:
         self.boundary: Boundary | None = asked.study.boundaries.get(asked.claim.id)
         self.grid = grid_of(asked)
         self.cells: dict[Place, Cell] = {}
+        self.runs: dict[Place, Manifest] = {}
         self.criterion = ""
         self.arms: list[str] = []
         self.stored = StoredCells(asked.study, store, options.outside)
@@ -181,6 +184,7 @@ class Sweep:
 
     def _judged(self, place: Place, run: Run) -> Cell:
         """A cell from its run. Where the claim's code or the theory's breaks, the other cells are none the worse."""
+        self.runs[place] = run.manifest
         judged, at = judge_claim(self.asked.claim, run.results), self.grid.at(place)
         predicted, wrong = self._predicted(place)
         if judged.error:
@@ -219,6 +223,7 @@ class Sweep:
             segments=self._segments(),
             unvisited=math.prod(self.grid.lengths) - len(cells),
             request=self._shared(),
+            origin=origin_of(self.runs.values(), self.store),
         )
 
     def _shared(self) -> dict[str, Any]:
