@@ -66,7 +66,7 @@ class Sweep:
     def _visit_all(self, until: float) -> None:
         everywhere, worked = math.isinf(until), False
         for places in coarse_to_fine(self.grid.lengths, self._differ, everywhere=everywhere):
-            wanted = [place for place in places if place not in self.cells]
+            wanted = new = [place for place in places if place not in self.cells]
             while wanted:
                 if worked and time.perf_counter() > until:
                     self.tell(Said("the time is up; the same command with more of it goes on where this one stopped"))
@@ -74,7 +74,7 @@ class Sweep:
                 size = len(wanted) if everywhere else self._at_once(wanted[0])
                 self._visit(wanted[:size])
                 wanted, worked = wanted[size:], True
-            if worked and not self._broken:
+            if new and not self._broken:
                 self._keep()
 
     def _at_once(self, place: Place) -> int:
@@ -163,12 +163,10 @@ class Sweep:
         for place, request in requests.items():
             self.cells[place] = self._cell(place, make_plan(study, request, self.store), failed)
 
-    def _compute(self, plans: Iterable[Plan]) -> dict[str, str]:
+    def _compute(self, plans: Sequence[Plan]) -> dict[str, str]:
         """What went wrong, by the key of the unit."""
-        found = list(plans)
-        self.held.most = max(map(self._left, found))
-        merged = _merged(found)
-        outcome = runner.compute(merged, self.store, self.options, self.tell)
+        self.held.most = max(map(self._left, plans))
+        outcome = runner.compute(_merged(plans), self.store, self.options, self.tell)
         return {each.unit.key: each.error for each in outcome.failures}
 
     def _cell(self, place: Place, plan: Plan, failed: Mapping[str, str]) -> Cell:
