@@ -177,3 +177,10 @@ def xor_bayes_accuracy(dim: int, deviation: float) -> float:
     coordinates along (μ_1 ± μ_3)/√2."""
     q = 0.5 * math.erfc(math.sqrt(dim) / (2 * deviation))
     return 1 - 2 * q * (1 - q)
+
+
+def mixture_of(kind: str, dim: int) -> GaussianMixture:
+    """Eight components of norm √dim and noise 1: orthogonal with alternating labels, or four XOR axes."""
+    if kind == "orthogonal":
+        return GaussianMixture.orthogonal(dim, 8, math.sqrt(dim))
+    return GaussianMixture.multi_xor(dim, (0.25,) * 4, (1.0, -1.0, 1.0, -1.0), math.sqrt(dim))

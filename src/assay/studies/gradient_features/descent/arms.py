@@ -12,11 +12,10 @@ from assay.training import Seeds, TwoLayer
 
 from ..block_parity.problem import BlockParity
 from ..learners import RELU, hidden_layer, sampled_gradients, stepped, symmetric_start, train_both
-from ..mixtures.arms import mixture_of
 from ..multi_index.learners import learned_features
 from ..multi_index.problem import MultiIndex
 from ..params import FirstStep
-from ..problem import Sample
+from ..problem import Sample, mixture_of
 from .learners import CURVATURE, best_head, descend_head, loss
 from .theory import best_bound, drift_envelope, generalisation_bound, smoothness
 

@@ -12,10 +12,9 @@ from torch import Tensor
 from assay.training.seeds import Seeds
 
 from ..block_parity.problem import BlockParity
-from ..mixtures.arms import mixture_of
 from ..multi_index.learners import LinearPart
 from ..multi_index.problem import MultiIndex
-from ..problem import LinearData
+from ..problem import LinearData, mixture_of
 from ..theory import cosines, mixture_gradient, simplified_gradient
 from ..uniform_parity.problem import UniformParity
 from ..uniform_parity.theory import exact_gradient

@@ -12,7 +12,7 @@ from assay.training import Seeds
 from ..fixed_features.learners import ridge_head
 from ..learners import errors, hidden_layer, sampled_gradients, stepped, symmetric_start, train_both, wrong
 from ..params import FirstStep, Testing
-from ..problem import GaussianMixture, Sample
+from ..problem import Sample, mixture_of
 from ..theory import cosines, mixture_gradient, safe_oracle_loss
 from .theory import stated_oracle_loss, xor_oracle_loss
 
@@ -35,13 +35,6 @@ part = lab.Part(
     params=Params,
     presets={"smoke": lab.PartPreset(mixture_dim=36, mixture_neurons=32, mixture_steps=20, mixture_batch=200)},
 )
-
-
-def mixture_of(kind: str, dim: int) -> GaussianMixture:
-    """Eight components of norm √dim and noise 1: orthogonal with alternating labels, or four XOR axes."""
-    if kind == "orthogonal":
-        return GaussianMixture.orthogonal(dim, 8, math.sqrt(dim))
-    return GaussianMixture.multi_xor(dim, (0.25,) * 4, (1.0, -1.0, 1.0, -1.0), math.sqrt(dim))
 
 
 @part.arm(
