@@ -28,12 +28,15 @@ class Residuals:
         first = next(iter(data))[1]
         if first.is_floating_point():
             targets = data.targets()
-            if not bool((targets.abs() == 1).all()):
+            if targets[0].numel() > 1 or not bool((targets.abs() == 1).all()):
                 self.mean = targets.mean(0)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         all_finite("the model's outputs", outputs)
-        outputs = outputs.float().unsqueeze(1) if outputs.ndim == 1 else outputs.float()
+        outputs = outputs.float()
+        if outputs.ndim < 2:  # a model that squeezes its output squeezes away the axis of a single sample too
+            outputs = outputs.reshape(len(targets), -1) if len(targets) == 1 else outputs.unsqueeze(-1)
+        targets = targets.squeeze(1) if targets.ndim == 2 and targets.shape[1] == 1 else targets
         if outputs.ndim != 2 or len(outputs) != len(targets):
             shapes = f"outputs {tuple(outputs.shape)} for {len(targets)} targets"
             raise ValueError(f"the model must give one answer per sample, (n,) or (n, outputs), not {shapes}")
