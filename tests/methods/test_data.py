@@ -60,7 +60,7 @@ def test_labels_of_every_kind():
     with pytest.raises(ValueError, match="complex"):
         as_targets(torch.tensor([1j]))
     for words in (["cat", "dog"], np.array(["cat", "dog"])):
-        with pytest.raises(ValueError, match="targets must be integers or real numbers, and these are none.*'cat'"):
+        with pytest.raises(ValueError, match=r"targets must be integers or real numbers, and these are none.*'cat'"):
             as_targets(words)
 
 
