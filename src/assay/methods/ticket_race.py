@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +16,9 @@ from assay.training.seeds import stream
 from ._checks import number, whole
 from ._data import rows_of, whole_set
 from ._layers import Layer
-from ._models import answer, evaluating
+from ._models import answer, copied, evaluating
 from ._precision import uncached_casts
-from .gradient_ticket import masked
+from .gradient_ticket import kept_units, masked
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -27,10 +26,17 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def default_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     """Cross-entropy for class labels and several outputs, the logistic loss for labels and one, else squared error."""
     outputs = outputs.float()
-    if targets.is_floating_point() and not bool((targets.abs() == 1).all()):
+    targets = targets.squeeze(1) if targets.ndim == 2 and targets.shape[1] == 1 else targets
+    if targets.is_floating_point() and (targets.ndim > 1 or not bool((targets.abs() == 1).all())):
+        if outputs.numel() != targets.numel():
+            shapes = f"{tuple(targets.shape)} do not fit outputs {tuple(outputs.shape)}"
+            raise ValueError(f"targets {shapes}: numbers need an output each, classes are integers")
         return mse_loss(outputs.reshape(targets.shape), targets)
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         return cross_entropy(outputs, targets.long())
+    if not any(set(targets.unique().tolist()) <= labels for labels in ({0, 1}, {-1, 1})):
+        found = targets.unique().tolist()[:5]
+        raise ValueError(f"a single output needs labels 0 and 1, or -1 and 1, or numbers of type float, not {found}")
     return softplus(-torch.where(targets == 1, 1.0, -1.0) * outputs.reshape(len(targets))).mean()
 
 
@@ -143,8 +149,18 @@ def compare_tickets(
     what the full network gains on it.
     """
     steps, batch_size, seeds = whole("steps", steps, 1), whole("batch_size", batch_size, 1), whole("seeds", seeds, 1)
-    number("the smallest of learning_rates", min(learning_rates, default=0), above=0)
+    rates = list(learning_rates) if isinstance(learning_rates, Iterable) else [learning_rates]
+    for rate in rates:
+        number("each of learning_rates", rate, above=0)
+    if not rates:
+        raise ValueError("learning_rates must hold at least one number")
+    rates.sort()
+    if level is not None:
+        number("level", level)
     chosen = Layer(model, layer)
+    mask = kept_units(chosen, mask)
+    if initial is not None:
+        kept_units(Layer(initial, layer), mask)
     given = {"train": train, "validation": validation, "test": test}
     data = {name: whole_set(part, name, chosen.device) for name, part in given.items()}
     starts = _starts(model, initial, chosen, mask, data["train"], loss)
@@ -153,7 +169,7 @@ def compare_tickets(
         curves = {
             name: {
                 rate: _train(start, layer, masks, data, rate, points, batch_size, seeds, loss, optimizer)
-                for rate in sorted(learning_rates)
+                for rate in rates
             }
             for name, (start, masks) in starts.items()
         }
@@ -169,7 +185,7 @@ def compare_tickets(
                 name=name,
                 units=len(mask) if name == "full" else int(mask.sum()),
                 learning_rate=rate,
-                at_edge=rate in (min(learning_rates), max(learning_rates)),
+                at_edge=rate in (rates[0], rates[-1]),
                 losses=losses,
                 steps_to_level=tuple(_first(row, points, level) for row in losses),
             )
@@ -206,7 +222,7 @@ def _largest(scores: Tensor, size: int) -> Tensor:
 
 def _snip(model: nn.Module, layer: Layer, data: tuple[Any, Tensor], loss: Loss, size: int) -> Tensor:
     """The units with the largest |Σ weight · gradient| of the training loss at the start."""
-    twin = Layer(copy.deepcopy(model).requires_grad_(True), layer.name)
+    twin = Layer(copied(model).requires_grad_(True), layer.name)
     rows = slice(0, 2048)
     with evaluating(twin.model), uncached_casts(), torch.enable_grad():
         value = loss(answer(twin.model, rows_of(data[0], rows)), data[1][rows])
@@ -233,7 +249,7 @@ def _train(
     for seed in range(seeds):
         torch.manual_seed(seed)  # of dropout; the caller's generator is put back at the end
         units = masks(seed)
-        network = (copy.deepcopy(start) if units is None else masked(start, layer, units)).train()
+        network = (copied(start) if units is None else masked(start, layer, units)).train()
         rule = optimizer([p for p in network.parameters() if p.requires_grad], lr=rate)
         draws = stream(seed, "batches")
         curve: list[float] = []
