@@ -34,9 +34,9 @@ def default_loss(outputs: Tensor, targets: Tensor) -> Tensor:
         return mse_loss(outputs.reshape(targets.shape), targets)
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         return cross_entropy(outputs, targets.long())
-    if not any(set(targets.unique().tolist()) <= labels for labels in ({0, 1}, {-1, 1})):
-        found = targets.unique().tolist()[:5]
-        raise ValueError(f"a single output needs labels 0 and 1, or -1 and 1, or numbers of type float, not {found}")
+    seen = torch.unique(targets).tolist()
+    if not (set(seen) <= {0, 1} or set(seen) <= {-1, 1}):
+        raise ValueError(f"a single output needs labels 0 and 1, or -1 and 1, or numbers of type float, not {seen[:5]}")
     return softplus(-torch.where(targets == 1, 1.0, -1.0) * outputs.reshape(len(targets))).mean()
 
 
