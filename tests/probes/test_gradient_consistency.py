@@ -193,6 +193,13 @@ def test_one_name_is_one_name() -> None:
                 assert list(record.watched) == ["0.weight"]
 
 
+def test_a_compiled_model_goes_by_the_names_that_it_was_written_with() -> None:
+    compiled = torch.compile(small_network(), backend="eager")
+    for name in ("0.weight", "_orig_mod.0.weight"):
+        with GradientConsistency(name).attach(compiled) as record:
+            assert list(record.watched) == ["0.weight"]
+
+
 def test_bad_requests_are_refused() -> None:
     network = small_network()
     for name, least in (("chunks", 2), ("steps_per_chunk", 1)):

@@ -14,6 +14,14 @@ from torch import Tensor, nn
 from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.utils._pytree import tree_leaves
 
+COMPILED = "_orig_mod."  # how torch.compile begins the names of what it wraps
+
+
+def as_written(model: nn.Module) -> nn.Module:
+    """The model that was compiled, and any other as it is."""
+    found: nn.Module = getattr(model, "_orig_mod", model)
+    return found
+
 
 def output_of(model: Any, inputs: Any) -> Any:
     """What the model returns for a tensor, or for a mapping such as a tokenizer makes, whose entries are keywords."""

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from assay._reports import Report, chart
 from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, check_fields, limits
+from assay.methods._models import COMPILED, as_written
 
 from ._tracking import Tracker
 from .intervals import mean_interval
@@ -256,6 +257,8 @@ class GradientRecord:
 
 def _resolve(model: nn.Module, names: Sequence[str]) -> dict[str, nn.Parameter]:
     """Parameters by the names they were asked for; a tied weight is watched once, under the first name asked for."""
+    names = [name.removeprefix(COMPILED) for name in names] if as_written(model) is not model else names
+    model = as_written(model)
     parameters = dict(model.named_parameters(remove_duplicate=False))
     modules: dict[str, Any] = dict(model.named_modules(remove_duplicate=False))
     found: dict[str, nn.Parameter] = {}
@@ -267,7 +270,7 @@ def _resolve(model: nn.Module, names: Sequence[str]) -> dict[str, nn.Parameter]:
         trainable = {full: p for full, p in chosen.items() if p.requires_grad}
         if not trainable:
             close = difflib.get_close_matches(name, [*parameters, *modules], n=3)
-            hint = f"; close names: {', '.join(close)}" if close and not chosen else ""
+            hint = f"; close names: {', '.join(close)}" if close and name not in modules else ""
             raise ValueError(f"{name!r} names no trainable parameter and no module with trainable weights{hint}")
         known = {id(p) for p in found.values()}
         for full, parameter in trainable.items():
