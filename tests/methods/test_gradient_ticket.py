@@ -200,6 +200,14 @@ def test_the_race_leaves_the_global_generator_and_repeats():
     assert float(mixed.arm("ticket").final.mean()) == pytest.approx(float(first.arm("ticket").final.mean()), abs=0.05)
 
 
+def test_the_race_leaves_generators_of_gpus_alone_where_the_model_has_none(monkeypatch):
+    def touched(seed: int) -> None:
+        raise AssertionError("a GPU's generator was seeded")
+
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", touched)
+    race(learning_rates=(0.1,), seeds=1)
+
+
 def test_a_race_that_diverges_everywhere_is_refused():
     with pytest.raises(ValueError, match="diverged at every learning rate"):
         race(learning_rates=(1e30,))

@@ -18,6 +18,7 @@ from ._data import rows_of, whole_set
 from ._layers import Layer
 from ._models import answer, copied, evaluating
 from ._precision import uncached_casts
+from ._training import own_training
 from .gradient_ticket import kept_units, masked
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -165,14 +166,12 @@ def compare_tickets(
     data = {name: whole_set(part, name, chosen.device) for name, part in given.items()}
     starts = _starts(model, initial, chosen, mask, data["train"], loss)
     points = tuple(sorted({0, *(round(steps ** (i / 12)) for i in range(13)), steps}))
-    with torch.random.fork_rng(devices=[]), uncached_casts(), torch.inference_mode(False), torch.enable_grad():
-        curves = {
-            name: {
-                rate: _train(start, layer, masks, data, rate, points, batch_size, seeds, loss, optimizer)
-                for rate in rates
-            }
-            for name, (start, masks) in starts.items()
+    curves = {
+        name: {
+            rate: _train(start, layer, masks, data, rate, points, batch_size, seeds, loss, optimizer) for rate in rates
         }
+        for name, (start, masks) in starts.items()
+    }
     best = {name: _best(found) for name, found in curves.items()}
     if level is None:
         last = float(curves["full"][best["full"]][1][:, -1].mean())
@@ -247,23 +246,24 @@ def _train(
     inputs, targets = data["train"]
     final, curves = [], []
     for seed in range(seeds):
-        torch.manual_seed(seed)  # of dropout; the caller's generator is put back at the end
-        units = masks(seed)
-        network = (copied(start) if units is None else masked(start, layer, units)).train()
-        rule = optimizer([p for p in network.parameters() if p.requires_grad], lr=rate)
-        draws = stream(seed, "batches")
-        curve: list[float] = []
-        for step in range(points[-1] + 1):
-            if step in points:
-                curve.append(_held_out(network, data["test"], loss))
-            if step == points[-1] or curve[-1] == float("inf"):
-                break
-            index = torch.randint(len(targets), (batch_size,), generator=draws)
-            rule.zero_grad()
-            loss(answer(network, rows_of(inputs, index)), targets[index.to(targets.device)]).backward()  # type: ignore[no-untyped-call]
-            rule.step()
-        curves.append(curve + [float("inf")] * (len(points) - len(curve)))
-        final.append(_held_out(network, data["validation"], loss) if len(curve) == len(points) else float("inf"))
+        with own_training(seed, "race", start):
+            units = masks(seed)
+            network = (copied(start) if units is None else masked(start, layer, units)).train()
+            rule = optimizer([p for p in network.parameters() if p.requires_grad], lr=rate)
+            draws = stream(seed, "batches")
+            curve: list[float] = []
+            for step in range(points[-1] + 1):
+                if step in points:
+                    curve.append(_held_out(network, data["test"], loss))
+                if step == points[-1] or curve[-1] == float("inf"):
+                    break
+                index = torch.randint(len(targets), (batch_size,), generator=draws)
+                rule.zero_grad()
+                loss(answer(network, rows_of(inputs, index)), targets[index.to(targets.device)]).backward()  # type: ignore[no-untyped-call]
+                rule.step()
+            done = len(curve) == len(points)
+            curves.append(curve + [float("inf")] * (len(points) - len(curve)))
+            final.append(_held_out(network, data["validation"], loss) if done else float("inf"))
     return sum(final) / seeds, torch.tensor(curves)
 
 
