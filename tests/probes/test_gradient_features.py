@@ -212,6 +212,21 @@ def test_a_model_that_squeezes_its_answer_may_meet_one_sample(outputs):
     assert torch.equal(found.gradients, expected.gradients)
 
 
+def test_class_labels_are_read_in_one_pass():
+    model, (inputs, labels) = network(), axes_data(300)
+
+    class Once:
+        def __init__(self) -> None:
+            self.batches = ((inputs[i : i + 100], labels[i : i + 100]) for i in range(0, 300, 100))
+
+        def __iter__(self):
+            return self.batches
+
+    found = gradient_features(model, "0", Once(), batch_size=100)
+    assert found.samples == 300
+    assert torch.equal(found.gradients, gradient_features(model, "0", inputs, labels, batch_size=100).gradients)
+
+
 def test_nothing_is_left_behind_also_after_an_error():
     model, (inputs, labels) = network(), axes_data(200)
     model.insert(2, nn.Dropout())
