@@ -39,6 +39,19 @@ def test_a_limit_is_kept_over_batches():
     assert len(found.targets()) == 6
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_empty_batch_ends_no_pass(place):
+    batches = [(INPUTS[:4], LABELS[:4]), (INPUTS[4:], LABELS[4:])]
+    batches.insert(place, (INPUTS[:0], LABELS[:0]))
+    for limit, samples in ((None, 10), (6, 6)):
+        found = Labelled(batches, size=3, device=CPU, limit=limit)
+        assert torch.equal(torch.cat([labels for _, labels in found]), LABELS[:samples])
+        assert torch.equal(found.targets(), LABELS[:samples])
+    assert torch.equal(whole_set(batches, "train", CPU)[1], LABELS)
+    with pytest.raises(ValueError, match="test holds no sample"):
+        whole_set((INPUTS[:0], LABELS[:0]), "test", CPU)
+
+
 def test_labels_of_every_kind():
     for kind in (torch.int8, torch.int32, torch.uint8, torch.bool):
         assert as_targets(LABELS.clamp(max=1).to(kind)).dtype == torch.int64
@@ -46,6 +59,9 @@ def test_labels_of_every_kind():
     assert as_targets(np.array([0.5, 1.0])).dtype == torch.get_default_dtype()
     with pytest.raises(ValueError, match="complex"):
         as_targets(torch.tensor([1j]))
+    for words in (["cat", "dog"], np.array(["cat", "dog"])):
+        with pytest.raises(ValueError, match=r"targets must be integers or real numbers, and these are none.*'cat'"):
+            as_targets(words)
 
 
 def test_rows_of_tensors_and_mappings():
@@ -64,6 +80,7 @@ def test_rows_of_tensors_and_mappings():
         ("a mapping needs labels", {"x": INPUTS}, None),
         ("a batch is a pair", [(INPUTS, LABELS, LABELS)], None),
         ("hold no sample", [], None),
+        ("hold no sample", INPUTS[:0], LABELS[:0]),
         ("the inputs must be finite", INPUTS * torch.nan, LABELS),
         ("the targets must be finite", INPUTS, torch.full((10,), torch.inf)),
     ],

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -134,8 +135,34 @@ def test_refusals():
             gradient_ticket(model, "0", **{"size": 4, "directions": torch.eye(DIM)[:2], **changes})
     with pytest.raises(ValueError, match="keeps one"):
         masked(model, "0", torch.zeros(64, dtype=torch.bool))
-    with pytest.raises(ValueError, match="keeps one"):
-        masked(model, "0", torch.ones(3, dtype=torch.bool))
+    for bad in (torch.ones(3, dtype=torch.bool), torch.ones(64), torch.zeros(64, dtype=torch.bool)):
+        for copy_ in (masked, lambda *given: without_units(given[0], "0", "2", given[2])):
+            with pytest.raises(ValueError, match="keeps one, not"):
+                copy_(model, "0", bad)
+    with pytest.raises(ValueError, match="directions, or data to find them in"):
+        gradient_ticket(model, "0", size=4)
+    with pytest.raises(ValueError, match="nothing is probed, and drop would change nothing"):
+        gradient_ticket(model, "0", size=4, directions=torch.eye(DIM)[:2], drop=0.2)
+
+
+def test_directions_and_masks_may_be_arrays_or_lists():
+    model = network()
+    ticket = gradient_ticket(model, "0", size=16, directions=torch.eye(DIM)[:2])
+    assert torch.equal(gradient_ticket(model, "0", size=16, directions=np.eye(DIM)[:2]).mask, ticket.mask)
+    expected = ticket.masked(model).state_dict()
+    for mask in (ticket.mask.numpy(), ticket.mask.tolist()):
+        assert all(torch.equal(value, expected[name]) for name, value in masked(model, "0", mask).state_dict().items())
+
+
+def test_a_second_layer_can_be_masked_after_the_first():
+    model = nn.Sequential(nn.Linear(DIM, 8), nn.ReLU(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 2))
+    inputs = torch.randn(5, DIM, generator=generator())
+    first, second = torch.arange(8) < 3, torch.arange(6) > 3
+    twice = masked(masked(model, "0", first), "2", second)
+    small = without_units(without_units(model, "0", "2", first), "2", "4", second)
+    torch.testing.assert_close(twice(inputs), small(inputs))
+    with pytest.raises(ValueError, match="made from others"):
+        masked(twice, "0", first)
 
 
 def race(**changes):
@@ -173,14 +200,44 @@ def test_the_race_leaves_the_global_generator_and_repeats():
     assert float(mixed.arm("ticket").final.mean()) == pytest.approx(float(first.arm("ticket").final.mean()), abs=0.05)
 
 
+def test_the_race_leaves_generators_of_gpus_alone_where_the_model_has_none(monkeypatch):
+    def touched(seed: int) -> None:
+        raise AssertionError("a GPU's generator was seeded")
+
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", touched)
+    race(learning_rates=(0.1,), seeds=1)
+
+
 def test_a_race_that_diverges_everywhere_is_refused():
     with pytest.raises(ValueError, match="diverged at every learning rate"):
         race(learning_rates=(1e30,))
-    with pytest.raises(ValueError, match="smallest of learning_rates must be positive"):
+    with pytest.raises(ValueError, match="each of learning_rates must be positive"):
         race(learning_rates=(0.0,))
+    for sentence, changes in (
+        ("each of learning_rates must be a number", {"learning_rates": (0.1, float("nan"))}),
+        ("at least one number", {"learning_rates": ()}),
+        ("level must be a number", {"level": float("nan")}),
+        ("a mask of '0' has 4 entries", {"initial": nn.Sequential(nn.Linear(DIM, 4), nn.ReLU(), nn.Linear(4, 2))}),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            race(**changes)
     mask = torch.ones(64, dtype=torch.bool)
     with pytest.raises(ValueError, match="train must be"):
         compare_tickets(network(), "0", mask, xor(10, 0)[0], xor(10, 0), xor(10, 0))
+    nothing = tuple(part[:0] for part in xor(10, 0))
+    for place in range(3):
+        data = [nothing if i == place else xor(10, 0) for i in range(3)]
+        with pytest.raises(ValueError, match="holds no sample"):
+            compare_tickets(network(), "0", mask, *data)
+    with pytest.raises(ValueError, match="a mask of '0' has 64 entries"):
+        compare_tickets(network(), "0", mask[:5], *(xor(10, 0) for _ in range(3)))
+
+
+def test_one_rate_and_rates_that_can_be_read_once():
+    _, expected = race(learning_rates=(0.1,), seeds=1)
+    for rates in (0.1, iter([0.1])):
+        _, found = race(learning_rates=rates, seeds=1)
+        assert torch.equal(found.arm("ticket").losses, expected.arm("ticket").losses)
 
 
 def test_default_losses():
@@ -189,6 +246,17 @@ def test_default_losses():
     torch.testing.assert_close(default_loss(outputs, torch.tensor([1, 0])), expected)
     torch.testing.assert_close(default_loss(outputs, torch.tensor([1.0, -1.0])), expected)
     torch.testing.assert_close(default_loss(outputs, torch.tensor([2.5, 0.0])), torch.tensor((0.25 + 1) / 2))
+    for column in (torch.tensor([[1], [0]]), torch.tensor([[1.0], [-1.0]])):
+        torch.testing.assert_close(default_loss(outputs, column), expected)
+    two = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+    torch.testing.assert_close(
+        default_loss(two, torch.tensor([[1], [0]])), nn.functional.cross_entropy(two, torch.tensor([1, 0]))
+    )
+    torch.testing.assert_close(default_loss(two, torch.tensor([[1.0, -1.0], [1.0, 1.0]])), torch.tensor(3 / 4))
+    with pytest.raises(ValueError, match="a single output needs labels"):
+        default_loss(outputs, torch.tensor([2, 0]))
+    with pytest.raises(ValueError, match="do not fit outputs"):
+        default_loss(two, torch.tensor([1.0, 0.0]))
 
 
 def test_the_probe_agrees_with_the_ticket_on_known_features():

@@ -94,6 +94,22 @@ def test_autocast_changes_nothing():
     assert torch.equal(plain.weights, mixed.weights)
 
 
+def test_inputs_of_every_type_are_taken_and_the_step_keeps_no_graph():
+    inputs, residuals = data()
+    whole = (3 * inputs).round()
+    expected = one_step(whole.float(), residuals, generator=generator(), width=WIDTH)
+    for kind in (torch.int64, torch.int16, torch.float16, torch.bfloat16):
+        found = one_step(whole.to(kind), residuals, generator=generator(), width=WIDTH)
+        assert torch.equal(found.weights, expected.weights)
+        assert torch.equal(found(whole.to(kind)), expected(whole.float()))
+    assert torch.equal(torch.as_tensor(expected(whole.float().numpy())), expected(whole.float()))
+    seen = whole.clone().requires_grad_()
+    layer = one_step(seen, residuals, generator=generator(), width=WIDTH)
+    assert not layer.weights.requires_grad
+    assert not layer.switches.requires_grad
+    assert layer(seen).requires_grad
+
+
 def test_refusals():
     inputs, residuals = data()
     for sentence, changes in (
@@ -109,5 +125,9 @@ def test_refusals():
         one_step(inputs, residuals * torch.nan, generator=generator())
     with pytest.raises(ValueError, match=r"inputs \(n, dim\)"):
         one_step(inputs, residuals[:-1], generator=generator())
+    with pytest.raises(ValueError, match="at least one sample"):
+        one_step(inputs[:0], residuals[:0], generator=generator())
+    with pytest.raises(ValueError, match=rf"inputs are \(n, {inputs.shape[1]}\)"):
+        one_step(inputs, residuals, generator=generator(), width=WIDTH)(inputs[:, 1:])
     with pytest.raises(ValueError, match="no neuron a direction"):
         one_step(inputs, residuals * 0, generator=generator())

@@ -84,6 +84,14 @@ def test_it_lives_in_pipelines_and_searches():
         twin.set_params(depth=3)
 
 
+def test_tensors_of_any_precision_are_taken():
+    inputs, labels = xor(200)
+    coarse = torch.from_numpy(inputs).bfloat16().requires_grad_()
+    found = OneStepClassifier(32, random_state=0).fit(coarse, labels)
+    plain = OneStepClassifier(32, random_state=0).fit(coarse.detach().double().numpy(), labels)
+    np.testing.assert_array_equal(found.predict_proba(coarse), plain.predict_proba(coarse.detach().double().numpy()))
+
+
 def test_equal_seeds_give_equal_results_and_the_global_generators_stay():
     inputs, labels = xor(200)
     state, numpys = torch.random.get_rng_state(), np.random.get_state()[1].copy()

@@ -8,6 +8,7 @@ import types
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from assay.probes.alignment_tracker import AlignmentTracker
 
@@ -154,6 +155,17 @@ def test_refusals():
         model[0].weight[0, 0] = torch.nan
     with pytest.raises(ValueError, match="weights of '0' at step 1 must be finite"):
         record.step()
+    with pytest.raises(RuntimeError, match="step 1, the reference, could not be recorded"):
+        record.report()
+    inputs = torch.randn(8, DIM)
+    for sentence, given in (
+        ("at least one sample", inputs[:0]),
+        ("at least one sample", {"input": inputs[:0]}),
+        ("not DataLoader", DataLoader(TensorDataset(inputs))),
+        ("not list", [(inputs[:5], torch.ones(5)), (inputs[5:], torch.ones(3))]),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            AlignmentTracker("0", torch.eye(DIM), given).begin(network())
 
 
 def test_hugging_faces_trainer_drives_it(tmp_path):

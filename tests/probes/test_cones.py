@@ -65,6 +65,12 @@ def test_the_share_grows_with_the_width_and_falls_with_the_floor(gamma, times, f
     assert p_hat(rows, -3 * direction, gamma=gamma, floor=floor).inside == narrow
 
 
+def test_integers_have_directions_too():
+    rows = (4 * two_bundles()).round()
+    axis = torch.eye(6)[0]
+    assert p_hat(rows.long(), axis.long()).inside == p_hat(rows, axis).inside > 0
+
+
 def test_what_is_no_cone_is_refused():
     rows = two_bundles()
     for gamma in (0, 1, -0.1, float("nan")):
@@ -76,6 +82,8 @@ def test_what_is_no_cone_is_refused():
         p_hat(torch.full((2, 6), torch.nan), torch.eye(6)[0])
     with pytest.raises(ValueError, match="both or neither"):
         p_hat(rows, torch.eye(6)[0], sign=1)
+    with pytest.raises(ValueError, match="45 gradients need a bias each"):
+        p_hat(rows, torch.eye(6)[0], biases=torch.ones(44), sign=1)
     with pytest.raises(ValueError, match="no row is left"):
         p_hat(rows, torch.eye(6)[0], biases=torch.ones(45), sign=-1)
     with pytest.raises(ValueError, match="direction"):

@@ -184,6 +184,22 @@ def test_hooks_come_off_when_training_fails() -> None:
         record.report()
 
 
+def test_one_name_is_one_name() -> None:
+    network = small_network()
+    for name in ("0.weight", iter(["0.weight"])):
+        settings = GradientConsistency(name)
+        for _ in range(2):
+            with settings.attach(network) as record:
+                assert list(record.watched) == ["0.weight"]
+
+
+def test_a_compiled_model_goes_by_the_names_that_it_was_written_with() -> None:
+    compiled = torch.compile(small_network(), backend="eager")
+    for name in ("0.weight", "_orig_mod.0.weight"):
+        with GradientConsistency(name).attach(compiled) as record:
+            assert list(record.watched) == ["0.weight"]
+
+
 def test_bad_requests_are_refused() -> None:
     network = small_network()
     for name, least in (("chunks", 2), ("steps_per_chunk", 1)):
@@ -191,6 +207,11 @@ def test_bad_requests_are_refused() -> None:
             GradientConsistency(["0"], **{name: least - 1})
     with pytest.raises(ValueError, match=r"close names: 0\.weight"), GradientConsistency(["0.weigth"]).attach(network):
         pass
+    for nothing in ([], None, [network[0]]):
+        with pytest.raises(ValueError, match="at least one"):
+            GradientConsistency(nothing)
+    with pytest.raises(ValueError, match=r"'0\.weight' has 2 axes"):
+        GradientConsistency(["0"], output_axis=2).begin(network)
     network[0].weight.requires_grad_(False)
     with pytest.raises(ValueError, match="no trainable parameter"), GradientConsistency(["0"]).attach(network):
         pass

@@ -177,6 +177,56 @@ def test_data_of_every_kind_give_the_same_numbers():
     assert gradient_features(model, "0", loader, samples=120).samples == 120
 
 
+def test_labels_in_a_column_are_labels_and_several_signs_are_numbers():
+    model, (inputs, labels) = network(), axes_data(300)
+    plain = gradient_features(model, "0", inputs, labels).gradients
+    for column in (labels.unsqueeze(1), labels.clamp(min=0).unsqueeze(1), labels.unsqueeze(1).float()):
+        assert torch.equal(gradient_features(model, "0", inputs, column).gradients, plain)
+    three = network(3)
+    classes = torch.arange(300) % 3
+    assert torch.equal(
+        gradient_features(three, "0", inputs, classes.unsqueeze(1)).gradients,
+        gradient_features(three, "0", inputs, classes).gradients,
+    )
+    several = (inputs[:, :3] > 0).float()
+    torch.testing.assert_close(
+        gradient_features(three, "0", inputs, 2 * several - 1, output=0).gradients,
+        2 * gradient_features(three, "0", inputs, several, output=0).gradients,
+    )
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_model_that_squeezes_its_answer_may_meet_one_sample(outputs):
+    class Squeezes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = network(outputs)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(x).squeeze()
+
+    model, (inputs, labels) = Squeezes(), axes_data(40)
+    labels = labels.clamp(min=0)
+    found = gradient_features(model, "inner.0", inputs, labels, batch_size=1)
+    expected = gradient_features(model.inner, "0", inputs, labels, batch_size=1)
+    assert torch.equal(found.gradients, expected.gradients)
+
+
+def test_class_labels_are_read_in_one_pass():
+    model, (inputs, labels) = network(), axes_data(300)
+
+    class Once:
+        def __init__(self) -> None:
+            self.batches = ((inputs[i : i + 100], labels[i : i + 100]) for i in range(0, 300, 100))
+
+        def __iter__(self):
+            return self.batches
+
+    found = gradient_features(model, "0", Once(), batch_size=100)
+    assert found.samples == 300
+    assert torch.equal(found.gradients, gradient_features(model, "0", inputs, labels, batch_size=100).gradients)
+
+
 def test_nothing_is_left_behind_also_after_an_error():
     model, (inputs, labels) = network(), axes_data(200)
     model.insert(2, nn.Dropout())
@@ -225,10 +275,11 @@ def test_autocast_gives_the_same_directions():
 def test_a_compiled_model_is_read_as_it_was_written():
     model, (inputs, labels) = network(), axes_data(200)
     compiled = torch.compile(model, backend="eager")
-    torch.testing.assert_close(
-        gradient_features(compiled, "0", inputs, labels).gradients,
-        gradient_features(model, "0", inputs, labels).gradients,
-    )
+    plain = gradient_features(model, "0", inputs, labels).gradients
+    for name in ("0", "_orig_mod.0"):  # as it was written, and as the compiled model lists it
+        found = gradient_features(compiled, name, inputs, labels)
+        assert found.layer == "0"
+        torch.testing.assert_close(found.gradients, plain)
 
 
 def refusals():
@@ -244,6 +295,7 @@ def refusals():
     yield "100 inputs come with targets", (model, "0", inputs, labels[:50]), {}
     yield "a mapping needs labels", (model, "0", {"x": inputs}), {}
     yield "hold no sample", (model, "0", []), {}
+    yield "hold no sample", (model, "0", inputs[:0], labels[:0]), {}
     yield "one class label from 0 to 2", (network(3), "0", inputs, labels + 2), {}
     yield "the targets must be finite", (model, "0", inputs, torch.full((100,), torch.nan)), {}
     yield "all the same", (model, "0", inputs, torch.ones(100) * 3), {}

@@ -49,7 +49,10 @@ def as_tensor(values: Any) -> Any:
 
 def as_targets(values: Any) -> Tensor:
     """Targets (n, ...): integers of any type as int64, floats in torch's default type; refused when not finite."""
-    found = torch.as_tensor(values).detach()
+    try:
+        found = torch.as_tensor(values).detach()
+    except (TypeError, ValueError, RuntimeError) as problem:
+        raise ValueError(f"targets must be integers or real numbers, and these are none: {values!r:.60}") from problem
     if found.is_complex():
         raise ValueError("targets must be integers or real numbers, and these are complex")
     if not found.is_floating_point():
@@ -149,7 +152,7 @@ class Labelled:
         seen = 0
         for inputs, targets in self._stored():
             left = len(targets) if self.limit is None else self.limit - seen
-            if left <= 0:
+            if self.limit is not None and left <= 0:
                 return
             for start in range(0, min(left, len(targets)), self.size):
                 rows = slice(start, min(start + self.size, left))
@@ -216,6 +219,8 @@ def whole_set(data: Any, what: str, device: torch.device) -> tuple[Any, Tensor]:
         raise ValueError(f"{what} must be (inputs, labels), a mapping with labels, or a data loader of either")
     inputs = joined([inputs for inputs, _ in pairs])
     targets = torch.cat([as_targets(found) for _, found in pairs])
+    if not targets.numel():
+        raise ValueError(f"{what} holds no sample")
     if targets.ndim == 0 or size_of(inputs) != len(targets):
         raise ValueError(f"{size_of(inputs)} inputs come with targets {tuple(targets.shape)} in {what}")
     return moved(inputs, device), targets.to(device)

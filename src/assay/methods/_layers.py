@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
-from ._models import module_named
+from ._models import COMPILED, as_written, module_named
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -21,7 +21,8 @@ class Layer:
 
     def __init__(self, model: nn.Module, name: str) -> None:
         # Hooks that are set after compilation are not seen inside: the model as it was written runs instead.
-        self.model: nn.Module = getattr(model, "_orig_mod", model)
+        self.model = as_written(model)
+        name = name.removeprefix(COMPILED) if model is not self.model else name
         module: Any = module_named(self.model, name)
         self.name, self.module = name, module
         self.transposed = type(module).__name__ == "Conv1D" and hasattr(module, "nf")

@@ -3,6 +3,7 @@ what it recomputes."""
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,6 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.utils._pytree import tree_leaves
+
+COMPILED = "_orig_mod."  # how torch.compile begins the names of what it wraps
+
+
+def as_written(model: nn.Module) -> nn.Module:
+    """The model that was compiled, and any other as it is."""
+    found: nn.Module = getattr(model, "_orig_mod", model)
+    return found
 
 
 def output_of(model: Any, inputs: Any) -> Any:
@@ -51,6 +60,14 @@ def module_named(model: nn.Module, name: str, what: str = "layer") -> nn.Module:
     if name not in modules:
         raise unknown(what, name, modules)
     return modules[name]
+
+
+def copied(model: nn.Module) -> nn.Module:
+    """A deep copy, also of a model with masked layers: their weights are computed from others, and PyTorch copies no
+    tensor that has a history."""
+    own = (value for module in model.modules() for value in vars(module).values())
+    computed = {id(value): value.detach().clone() for value in own if isinstance(value, Tensor) and not value.is_leaf}
+    return copy.deepcopy(model, computed)
 
 
 @contextmanager

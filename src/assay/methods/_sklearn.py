@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 try:
@@ -27,7 +28,10 @@ except ModuleNotFoundError:
 
 def as_array(values: Any) -> Any:
     """What scikit-learn checks: tensors as arrays, wherever they are and whether or not they train; the rest as is."""
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+    if not isinstance(values, Tensor):
+        return values
+    found = values.detach().cpu()
+    return (found.float() if found.dtype == torch.bfloat16 else found).numpy()  # NumPy has no such type
 
 
 __all__ = [

@@ -3,7 +3,6 @@ network that trains about as fast as the whole."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,9 @@ from assay.probes.cones import check_width, cosines_or_zero
 from assay.probes.gradient_features import GradientFeatures, gradient_features
 
 from ._checks import all_finite, whole
+from ._data import as_tensor
 from ._layers import Layer
+from ._models import copied
 
 
 @dataclass(frozen=True)
@@ -133,10 +134,17 @@ def gradient_ticket(
     size = whole("size", size, 1, len(weights))
     features = None
     if directions is None:
+        if data is None:
+            raise ValueError("a ticket needs directions, or data to find them in")
         features = gradient_features(model, layer, data, targets, **probe)
         directions = features.directions
         if not len(directions):
             raise ValueError(f"a ticket needs directions, and none is named: {features.headline()}")
+    elif probe:
+        raise ValueError(f"where directions are given nothing is probed, and {', '.join(probe)} would change nothing")
+    directions = as_tensor(directions)
+    if not isinstance(directions, Tensor):
+        raise ValueError(f"directions are (directions, {weights.shape[1]}), not {type(directions).__name__}")
     if directions.ndim != 2 or directions.shape[1] != weights.shape[1] or not len(directions):
         raise ValueError(f"directions are (directions, {weights.shape[1]}), not {tuple(directions.shape)}")
     cosines = cosines_or_zero(weights, directions.detach().cpu().float())
@@ -192,15 +200,23 @@ def _spread(place: Tensor, nearness: Tensor, switches: Tensor, quota: int) -> Te
     return ranked[((torch.arange(quota) + 0.5) * len(ranked) / quota).long()]
 
 
+def kept_units(layer: Layer, mask: Any) -> Tensor:
+    """A mask (units,) on the CPU; what is none, or keeps no unit, is refused."""
+    found, units = torch.as_tensor(mask).cpu(), len(layer.rows())
+    if found.dtype != torch.bool or found.shape != (units,) or not bool(found.any()):
+        given = f"{str(found.dtype).removeprefix('torch.')} entries of shape {tuple(found.shape)}"
+        given = "none that is True" if found.dtype == torch.bool and found.shape == (units,) else given
+        raise ValueError(
+            f"a mask of {layer.name!r} has {units} entries, True for the units to keep, and keeps one, not {given}"
+        )
+    return found
+
+
 def masked(model: nn.Module, layer: str, mask: Tensor) -> nn.Module:
     """A copy of the model whose layer has only the units of ``mask`` (units,), also while it trains."""
-    twin = copy.deepcopy(model)
+    twin = copied(model)
     chosen = Layer(twin, layer)
-    if mask.dtype != torch.bool or mask.shape != (len(chosen.rows()),) or not bool(mask.any()):
-        raise ValueError(
-            f"a mask of {layer!r} has {len(chosen.rows())} entries, True for the units to keep, and keeps one"
-        )
-    mask = mask.to(chosen.device)
+    mask = kept_units(chosen, mask).to(chosen.device)
     kept = mask if chosen.transposed else mask.reshape(-1, *[1] * (chosen.weight.ndim - 1))
     prune.custom_from_mask(chosen.module, "weight", kept.expand_as(chosen.weight))  # type: ignore[no-untyped-call]
     if chosen.biases() is not None:
@@ -210,7 +226,7 @@ def masked(model: nn.Module, layer: str, mask: Tensor) -> nn.Module:
 
 def without_units(model: nn.Module, layer: str, following: str, mask: Tensor) -> nn.Module:
     """A copy of the model in which the units outside ``mask`` are gone, from the layer and from what reads it."""
-    twin = copy.deepcopy(model)
+    twin = copied(model)
     first, second = Layer(twin, layer), Layer(twin, following)
     units = len(first.rows())
     read = second.weight.shape[0 if second.transposed else 1]
@@ -218,7 +234,7 @@ def without_units(model: nn.Module, layer: str, following: str, mask: Tensor) ->
         raise ValueError("units of grouped convolutions cannot be taken out one by one: use masked")
     if read % units:
         raise ValueError(f"{following!r} reads {read} values, which {units} units of {layer!r} cannot give")
-    mask = mask.to(first.device)
+    mask = kept_units(first, mask).to(first.device)
     columns = mask.repeat_interleave(read // units)  # flattening keeps the places of a channel together
     _cut(first, mask, outputs=True)
     _cut(second, columns, outputs=False)

@@ -29,9 +29,11 @@ class OneStepLayer:
     switches: Tensor  # (width,)
     centre: Tensor  # (dim,)
 
-    @full_precision()
+    @of_tensors
     def __call__(self, inputs: Tensor) -> Tensor:
         """(n, dim) → (n, width)."""
+        if inputs.ndim != 2 or inputs.shape[1] != len(self.centre):
+            raise ValueError(f"inputs are (n, {len(self.centre)}), as in the step, not {tuple(inputs.shape)}")
         return torch.relu((inputs.to(self.weights) - self.centre) @ self.weights.T - self.switches)
 
 
@@ -85,8 +87,13 @@ def first_step(
     if inputs.ndim != 2 or len(residuals) != len(inputs) or residuals.ndim not in (1, 2):
         shapes = f"{tuple(inputs.shape)} and {tuple(residuals.shape)}"
         raise ValueError(f"a step needs inputs (n, dim) and residuals (n,) or (n, outputs), not {shapes}")
+    if not len(inputs):
+        raise ValueError("a step needs at least one sample, and there is none")
     all_finite("inputs", inputs)
     all_finite("residuals", residuals)
+    # Integers have no mean, half precision no quantiles; and the step is no part of what the inputs come from.
+    kind = torch.promote_types(inputs.dtype, torch.float32) if inputs.is_floating_point() else torch.get_default_dtype()
+    inputs, residuals = inputs.detach().to(kind), residuals.detach()
     centre = inputs.mean(0)
     rows = inputs - centre
     signals = residuals.to(rows).reshape(len(rows), -1)

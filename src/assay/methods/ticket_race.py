@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +16,10 @@ from assay.training.seeds import stream
 from ._checks import number, whole
 from ._data import rows_of, whole_set
 from ._layers import Layer
-from ._models import answer, evaluating
+from ._models import answer, copied, evaluating
 from ._precision import uncached_casts
-from .gradient_ticket import masked
+from ._training import own_training
+from .gradient_ticket import kept_units, masked
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -27,10 +27,17 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def default_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     """Cross-entropy for class labels and several outputs, the logistic loss for labels and one, else squared error."""
     outputs = outputs.float()
-    if targets.is_floating_point() and not bool((targets.abs() == 1).all()):
+    targets = targets.squeeze(1) if targets.ndim == 2 and targets.shape[1] == 1 else targets
+    if targets.is_floating_point() and (targets.ndim > 1 or not bool((targets.abs() == 1).all())):
+        if outputs.numel() != targets.numel():
+            shapes = f"{tuple(targets.shape)} do not fit outputs {tuple(outputs.shape)}"
+            raise ValueError(f"targets {shapes}: numbers need an output each, classes are integers")
         return mse_loss(outputs.reshape(targets.shape), targets)
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         return cross_entropy(outputs, targets.long())
+    seen = torch.unique(targets).tolist()
+    if not (set(seen) <= {0, 1} or set(seen) <= {-1, 1}):
+        raise ValueError(f"a single output needs labels 0 and 1, or -1 and 1, or numbers of type float, not {seen[:5]}")
     return softplus(-torch.where(targets == 1, 1.0, -1.0) * outputs.reshape(len(targets))).mean()
 
 
@@ -143,20 +150,28 @@ def compare_tickets(
     what the full network gains on it.
     """
     steps, batch_size, seeds = whole("steps", steps, 1), whole("batch_size", batch_size, 1), whole("seeds", seeds, 1)
-    number("the smallest of learning_rates", min(learning_rates, default=0), above=0)
+    rates = list(learning_rates) if isinstance(learning_rates, Iterable) else [learning_rates]
+    for rate in rates:
+        number("each of learning_rates", rate, above=0)
+    if not rates:
+        raise ValueError("learning_rates must hold at least one number")
+    rates.sort()
+    if level is not None:
+        number("level", level)
     chosen = Layer(model, layer)
+    mask = kept_units(chosen, mask)
+    if initial is not None:
+        kept_units(Layer(initial, layer), mask)
     given = {"train": train, "validation": validation, "test": test}
     data = {name: whole_set(part, name, chosen.device) for name, part in given.items()}
     starts = _starts(model, initial, chosen, mask, data["train"], loss)
     points = tuple(sorted({0, *(round(steps ** (i / 12)) for i in range(13)), steps}))
-    with torch.random.fork_rng(devices=[]), uncached_casts(), torch.inference_mode(False), torch.enable_grad():
-        curves = {
-            name: {
-                rate: _train(start, layer, masks, data, rate, points, batch_size, seeds, loss, optimizer)
-                for rate in sorted(learning_rates)
-            }
-            for name, (start, masks) in starts.items()
+    curves = {
+        name: {
+            rate: _train(start, layer, masks, data, rate, points, batch_size, seeds, loss, optimizer) for rate in rates
         }
+        for name, (start, masks) in starts.items()
+    }
     best = {name: _best(found) for name, found in curves.items()}
     if level is None:
         last = float(curves["full"][best["full"]][1][:, -1].mean())
@@ -169,7 +184,7 @@ def compare_tickets(
                 name=name,
                 units=len(mask) if name == "full" else int(mask.sum()),
                 learning_rate=rate,
-                at_edge=rate in (min(learning_rates), max(learning_rates)),
+                at_edge=rate in (rates[0], rates[-1]),
                 losses=losses,
                 steps_to_level=tuple(_first(row, points, level) for row in losses),
             )
@@ -206,7 +221,7 @@ def _largest(scores: Tensor, size: int) -> Tensor:
 
 def _snip(model: nn.Module, layer: Layer, data: tuple[Any, Tensor], loss: Loss, size: int) -> Tensor:
     """The units with the largest |Σ weight · gradient| of the training loss at the start."""
-    twin = Layer(copy.deepcopy(model).requires_grad_(True), layer.name)
+    twin = Layer(copied(model).requires_grad_(True), layer.name)
     rows = slice(0, 2048)
     with evaluating(twin.model), uncached_casts(), torch.enable_grad():
         value = loss(answer(twin.model, rows_of(data[0], rows)), data[1][rows])
@@ -231,23 +246,24 @@ def _train(
     inputs, targets = data["train"]
     final, curves = [], []
     for seed in range(seeds):
-        torch.manual_seed(seed)  # of dropout; the caller's generator is put back at the end
-        units = masks(seed)
-        network = (copy.deepcopy(start) if units is None else masked(start, layer, units)).train()
-        rule = optimizer([p for p in network.parameters() if p.requires_grad], lr=rate)
-        draws = stream(seed, "batches")
-        curve: list[float] = []
-        for step in range(points[-1] + 1):
-            if step in points:
-                curve.append(_held_out(network, data["test"], loss))
-            if step == points[-1] or curve[-1] == float("inf"):
-                break
-            index = torch.randint(len(targets), (batch_size,), generator=draws)
-            rule.zero_grad()
-            loss(answer(network, rows_of(inputs, index)), targets[index.to(targets.device)]).backward()  # type: ignore[no-untyped-call]
-            rule.step()
-        curves.append(curve + [float("inf")] * (len(points) - len(curve)))
-        final.append(_held_out(network, data["validation"], loss) if len(curve) == len(points) else float("inf"))
+        with own_training(seed, "race", start):
+            units = masks(seed)
+            network = (copied(start) if units is None else masked(start, layer, units)).train()
+            rule = optimizer([p for p in network.parameters() if p.requires_grad], lr=rate)
+            draws = stream(seed, "batches")
+            curve: list[float] = []
+            for step in range(points[-1] + 1):
+                if step in points:
+                    curve.append(_held_out(network, data["test"], loss))
+                if step == points[-1] or curve[-1] == float("inf"):
+                    break
+                index = torch.randint(len(targets), (batch_size,), generator=draws)
+                rule.zero_grad()
+                loss(answer(network, rows_of(inputs, index)), targets[index.to(targets.device)]).backward()  # type: ignore[no-untyped-call]
+                rule.step()
+            done = len(curve) == len(points)
+            curves.append(curve + [float("inf")] * (len(points) - len(curve)))
+            final.append(_held_out(network, data["validation"], loss) if done else float("inf"))
     return sum(final) / seeds, torch.tensor(curves)
 
 

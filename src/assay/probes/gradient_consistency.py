@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from assay._reports import Report, chart
 from assay.methods._arrays import of_tensors
 from assay.methods._checks import all_finite, check_fields, limits
+from assay.methods._models import COMPILED, as_written
 
 from ._tracking import Tracker
 from .intervals import mean_interval
@@ -155,22 +156,32 @@ def _unit_or_nan(vectors: Tensor) -> Tensor:
 class GradientConsistency(Tracker["GradientRecord"]):
     """What to watch, and for how long.
 
-    ``parameters`` names parameters (``layer4.1.conv2.weight``) or modules (``layer4``: all of its weights with two axes
-    or more). ``output_axis`` is the axis of output units: 0, except for transposed convolutions and GPT-2's ``Conv1D``
-    (1). A parameter with one axis counts as a single row.
+    ``parameters`` names one or several parameters (``layer4.1.conv2.weight``) or modules (``layer4``: all of its
+    weights with two axes or more). ``output_axis`` is the axis of output units: 0, except for transposed convolutions
+    and GPT-2's ``Conv1D`` (1). A parameter with one axis counts as a single row.
     """
 
-    parameters: Sequence[str]
+    parameters: Sequence[str] | str
     chunks: int = field(default=3, metadata=limits(least=2))
     steps_per_chunk: int = field(default=10, metadata=limits(least=1))
     output_axis: int = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
+        given: Any = self.parameters
+        names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"parameters must be the names of parameters or modules, at least one, not {given!r:.60}")
+        object.__setattr__(self, "parameters", names)
 
     def begin(self, model: nn.Module) -> GradientRecord:
         """Put hooks on the parameters; ``remove()`` of the record takes them off."""
-        return GradientRecord(self, _resolve(model, self.parameters))
+        watched = _resolve(model, self.parameters)
+        for name, parameter in watched.items():
+            if parameter.ndim > 1 and not -parameter.ndim <= self.output_axis < parameter.ndim:
+                axes = f"{parameter.ndim} axes, so that {self.output_axis} is none that output_axis can mean"
+                raise ValueError(f"{name!r} has {axes}")
+        return GradientRecord(self, watched)
 
 
 class GradientRecord:
@@ -246,6 +257,8 @@ class GradientRecord:
 
 def _resolve(model: nn.Module, names: Sequence[str]) -> dict[str, nn.Parameter]:
     """Parameters by the names they were asked for; a tied weight is watched once, under the first name asked for."""
+    names = [name.removeprefix(COMPILED) for name in names] if as_written(model) is not model else names
+    model = as_written(model)
     parameters = dict(model.named_parameters(remove_duplicate=False))
     modules: dict[str, Any] = dict(model.named_modules(remove_duplicate=False))
     found: dict[str, nn.Parameter] = {}
@@ -257,7 +270,7 @@ def _resolve(model: nn.Module, names: Sequence[str]) -> dict[str, nn.Parameter]:
         trainable = {full: p for full, p in chosen.items() if p.requires_grad}
         if not trainable:
             close = difflib.get_close_matches(name, [*parameters, *modules], n=3)
-            hint = f"; close names: {', '.join(close)}" if close and not chosen else ""
+            hint = f"; close names: {', '.join(close)}" if close and name not in modules else ""
             raise ValueError(f"{name!r} names no trainable parameter and no module with trainable weights{hint}")
         known = {id(p) for p in found.values()}
         for full, parameter in trainable.items():

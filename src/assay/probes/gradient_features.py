@@ -186,7 +186,7 @@ def gradient_features(
     own, cosines = _assigned([cone for cone, _ in named], kept, len(gradients))
     none = gradients.new_zeros(0, gradients.shape[1])
     return GradientFeatures(
-        layer=layer,
+        layer=chosen.name,
         samples=found.residuals.samples,
         units=len(gradients),
         silent=silent,

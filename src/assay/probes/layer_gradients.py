@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -53,12 +54,16 @@ def layer_gradients(
     with torch.random.fork_rng(devices=[]), evaluating(layer.model), trainable(layer.weight), uncached_casts():
         # A stream of its own: a plain generator of the same seed may have drawn the data themselves.
         draws = stream(seed, "parts")
-        residuals = Residuals(data, center=center, output=output)
+        batches = iter(data)
+        first = next(batches)
+        residuals = Residuals(first[1], data, center=center, output=output)
+        # Class labels take one pass, also over data that can be read but once; the mean of numbers takes one more.
+        batches = chain([first], batches) if residuals.mean is None else iter(data)
         kind = torch.promote_types(layer.weight.dtype, torch.float32)
         sums = [torch.zeros_like(layer.weight, dtype=kind) for _ in range(parts)]
         counts = torch.zeros(parts)
         with OutgoingScale(layer) as scale:
-            for inputs, targets in data:
+            for inputs, targets in batches:
                 place = torch.randint(parts, (len(targets),), generator=draws)
                 counts += torch.bincount(place, minlength=parts)
                 for which, total in enumerate(sums):

@@ -17,23 +17,26 @@ class Residuals:
 
     One output with labels 0/1 or ±1: y = ±1. Several outputs with class labels: one-hot − 1/classes. Numbers as
     targets: the target minus its mean over the data. At the present output (``center=False``) these are minus the
-    gradients of the logistic, the softmax and half the squared loss.
+    gradients of the logistic, the softmax and half the squared loss. ``first`` are the targets of one batch: they say
+    which of these the data are.
     """
 
-    def __init__(self, data: Labelled, *, center: bool = True, output: int | None = None) -> None:
+    def __init__(self, first: Tensor, data: Labelled, *, center: bool = True, output: int | None = None) -> None:
         self.center, self.output = center, output
         self.samples, self.seen = 0, set[int]()
         self.total, self.energy = torch.zeros(1), 0.0
         self.mean: Tensor | None = None
-        first = next(iter(data))[1]
         if first.is_floating_point():
             targets = data.targets()
-            if not bool((targets.abs() == 1).all()):
+            if targets[0].numel() > 1 or not bool((targets.abs() == 1).all()):
                 self.mean = targets.mean(0)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         all_finite("the model's outputs", outputs)
-        outputs = outputs.float().unsqueeze(1) if outputs.ndim == 1 else outputs.float()
+        outputs = outputs.float()
+        if outputs.ndim < 2:  # a model that squeezes its output squeezes away the axis of a single sample too
+            outputs = outputs.reshape(len(targets), -1) if len(targets) == 1 else outputs.unsqueeze(-1)
+        targets = targets.squeeze(1) if targets.ndim == 2 and targets.shape[1] == 1 else targets
         if outputs.ndim != 2 or len(outputs) != len(targets):
             shapes = f"outputs {tuple(outputs.shape)} for {len(targets)} targets"
             raise ValueError(f"the model must give one answer per sample, (n,) or (n, outputs), not {shapes}")
@@ -68,7 +71,8 @@ class Residuals:
         assert self.mean is not None
         targets = targets.unsqueeze(1) if targets.ndim == 1 else targets
         if targets.shape != outputs.shape:
-            raise ValueError(f"targets {tuple(targets.shape)} do not fit outputs {tuple(outputs.shape)}")
+            shapes = f"targets {tuple(targets.shape)} do not fit outputs {tuple(outputs.shape)}"
+            raise ValueError(f"{shapes}: numbers need an output each, classes are integers")
         return targets - (self.mean.to(targets) if self.center else outputs)
 
     def _signs(self, outputs: Tensor, targets: Tensor) -> Tensor:

@@ -106,6 +106,16 @@ def test_the_thresholds_sign_is_lost_where_the_label_mean_is_zero():
     assert apart["tilted"] > 0.1
 
 
+def test_an_always_active_neuron_sees_all_of_a_single_component_and_a_silent_one_nothing():
+    problem = GaussianMixture(
+        torch.tensor([[3.0, 0.0, -4.0]]), torch.tensor([-1.0]), torch.ones(1), 1.5, balanced=False
+    )
+    weights = SEEDS.normal("weights", 4, 3)
+    far = torch.full((2, 4), 1e6, dtype=torch.float64)
+    assert torch.allclose(mixture_gradient(problem, weights, -far), -problem.means.double().expand(2, 4, 3))
+    assert float(mixture_gradient(problem, weights, far).abs().max()) == 0
+
+
 def test_an_always_active_neuron_sees_the_label_mean():
     problem = GaussianMixture.orthogonal(5, 2, 4.0)
     weights = SEEDS.normal("weights", 3, 5)

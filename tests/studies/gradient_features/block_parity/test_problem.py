@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from assay.studies.gradient_features.block_parity.problem import BlockParity
+from assay.studies.gradient_features.theory import cosines, simplified_gradient
 from assay.training import Seeds
 
 SEEDS = Seeds((0, 1))
@@ -51,6 +52,21 @@ def test_labels_correlate_with_blocks_of_odd_size():
     mean = (sample.labels.unsqueeze(-1) * sample.inputs).mean((0, 1))
     assert float((mean[:9] - 0.24).abs().max()) < 4 / math.sqrt(60_000)
     assert float(mean[9:].abs().max()) < 4 / math.sqrt(60_000)
+
+
+def test_neurons_that_are_mostly_active_see_the_sum_of_all_blocks():
+    """With thresholds below 0 the gradient goes to Σ_j D_j, whose cosine with each feature is 1/√r; with thresholds
+    above 0 to a feature of its own."""
+    problem = BlockParity(40, 5, blocks=3, structured=0.12, background=0.005)
+    sample = problem.sample(SEEDS, "train", 60_000)
+    weights = SEEDS.normal("weights", 128, 40)
+    for sign, aligned in ((1, True), (-1, False)):
+        levels = torch.full((2, 128), sign * 1.2 * problem.spread).to(weights)
+        found = cosines(simplified_gradient(sample.inputs, sample.labels, weights, levels), problem.features).abs()
+        assert (float((found.amax(-1) > 0.9).float().mean()) > 0.25) == aligned
+        if not aligned:
+            assert float(found.amax(-1).median()) == pytest.approx(1 / math.sqrt(3), abs=0.02)
+            assert float(found.amax(-1).max()) < 0.9
 
 
 def test_a_rotated_parity_is_the_same_in_other_coordinates():
