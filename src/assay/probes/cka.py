@@ -156,6 +156,9 @@ class HsicTable:
     def __add__(self, other: HsicTable) -> HsicTable:
         return HsicTable(self.cross + other.cross, self.first + other.first, self.second + other.second)
 
+    def times(self, weight: float) -> HsicTable:
+        return HsicTable(self.cross * weight, self.first * weight, self.second * weight)
+
     def ratio(self) -> Tensor:
         """CKA (rows, columns)."""
         if bool((self.first <= 0).any()) or bool((self.second <= 0).any()):

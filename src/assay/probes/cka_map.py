@@ -79,9 +79,9 @@ def cka_map(
 
     Either side is a model, for its ``layers`` (its blocks when None), or a mapping from names to models (checkpoints,
     say), to functions from inputs to features, or, without inputs, to tensors of features (n, dim). Inputs are a
-    tensor, a mapping of tensors or a data loader; labels in them are left aside. The unbiased form adds up over
-    mini-batches of ``batch_size`` (a data loader's own), so that memory does not grow with the data; the plain form
-    needs all samples at once.
+    tensor, a mapping of tensors or a data loader; labels in them are left aside. The unbiased form is averaged over
+    mini-batches of ``batch_size`` (a data loader's own), each by its number of samples, so that memory does not grow
+    with the data; the plain form needs all samples at once.
     """
     sides = [_Reader(side, layers, pool) for side in ([rows] if columns is None else [rows, columns])]
     if inputs is None:
@@ -97,8 +97,12 @@ def cka_map(
         kept = [batch for batch in batches if size_of(batch) >= 4]  # fewer rows have no unbiased estimate
         if not kept:
             raise ValueError("the unbiased estimate needs batches of four samples or more")
-        tables = [_table([side(batch) for side in sides], unbiased=True) for batch in progress(kept, "batch", show)]
-        found, used = sum(tables[1:], start=tables[0]), sum(size_of(batch) for batch in kept)
+        largest, used = max(map(size_of, kept)), sum(map(size_of, kept))
+        tables = [
+            _table([side(batch) for side in sides], unbiased=True).times(size_of(batch) / largest)
+            for batch in progress(kept, "batch", show)
+        ]
+        found = sum(tables[1:], start=tables[0])
     return CkaMap(sides[0].names, sides[-1].names, found.ratio(), unbiased, used)
 
 
