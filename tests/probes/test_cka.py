@@ -94,6 +94,7 @@ def test_refusals(form):
         ((x[:1], y[:1]), "2 rows or more"),
         ((x, torch.full((30, 2), 0.3)), "0/0"),
         ((x / 0, y), "must be finite"),
+        ((x.to(torch.cdouble), y), "must be real"),
         ((x, y.unsqueeze(-1)), r"must be \(n, dim\)"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -144,6 +144,11 @@ def test_refusals(data):
         (lambda: cka_map({"a": data, "b": data[:3]}), "of the same samples"),
         (lambda: cka_map(net(0), data[:3]), "four samples"),
         (lambda: cka_map({}, data), "nothing to compare"),
+        (
+            lambda: cka_map({"a": lambda x: x, "b": lambda x: x[:5]}, data),
+            r"same samples, and there are \[5, 64\] rows",
+        ),
+        (lambda: cka_map({"a": data})["a", "b"], "no 'b' in the map; there are a"),
         (lambda: cka_map(net(0), data / 0), "must be finite"),
     ):
         with pytest.raises(ValueError, match=message):

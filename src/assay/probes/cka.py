@@ -58,6 +58,8 @@ def _checked(features: Any) -> Tensor:
     found = torch.as_tensor(features).detach()
     if found.ndim != 2:
         raise ValueError(f"features must be (n, dim), not {tuple(found.shape)}: average or flatten the other axes")
+    if found.is_complex():
+        raise ValueError("features must be real numbers, and these are complex")
     all_finite("features", found)
     return found.double()
 

@@ -32,6 +32,9 @@ class CkaMap(Report):
 
     def __getitem__(self, names: tuple[str, str]) -> float:
         """``found["first", "second"]``."""
+        for name, known in zip(names, (self.rows, self.columns), strict=True):
+            if name not in known:
+                raise ValueError(f"there is no {name!r} in the map; there are {', '.join(known)}")
         return float(self.values[self.rows.index(names[0]), self.columns.index(names[1])])
 
     def table(self) -> list[dict[str, Any]]:
@@ -116,6 +119,8 @@ def _pieces(sides: Sequence[_Reader], size: int | None) -> list[Any]:
 
 
 def _table(features: Sequence[Mapping[str, Tensor]], *, unbiased: bool) -> HsicTable:
+    if len(counts := {len(each) for side in features for each in side.values()}) > 1:
+        raise ValueError(f"features must be of the same samples, and there are {sorted(counts)} rows")
     grams = [[gram_of(each) for each in side.values()] for side in features]
     return hsic_table(grams[0], grams[-1], unbiased)
 
