@@ -72,9 +72,11 @@ def columns_of(path, text, label):
     none. The header is the first line that has both columns, by one of three delimiters."""
     try:
         content = Path(path).read_bytes().decode("utf-8-sig")  # Excel begins with a byte-order mark
+    except OSError as missing:
+        raise SystemExit(f"{path} cannot be read: {missing.strerror}.") from None
     except UnicodeDecodeError:
         raise SystemExit(f"{path} is not in UTF-8: save it again, as 'CSV UTF-8'.") from None
-    csv.field_size_limit(max(len(content), 1))
+    csv.field_size_limit(max(len(content), csv.field_size_limit()))
     for delimiter in ",;\t":
         rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(content, ""), delimiter=delimiter)]
         header = next((k for k, row in enumerate(rows) if text in row and label in row), None)
@@ -148,6 +150,8 @@ def main():
     steps = given.steps or (30 if given.file else 4)
 
     texts, labels, names = rows_of(given.file, given.text, given.label)
+    if given.seeds < 1:
+        raise SystemExit("--seeds must be at least 1.")
     if not len(names) <= given.labels < len(texts):
         raise SystemExit(
             f"--labels must be at least the number of classes, {len(names)}, and below that of texts, {len(texts)}."
@@ -173,7 +177,10 @@ def main():
     gain = mean_interval(
         [ours - theirs for ours, theirs in zip(found["regularised"], found["fine-tuning"], strict=True)]
     )
-    print(f"regularised minus plain {gain.estimate:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], paired over seeds")
+    interval = (
+        f"[{gain.low:+.3f}, {gain.high:+.3f}], paired over seeds" if gain.count > 2 else "(no interval below 3 seeds)"
+    )
+    print(f"regularised minus plain {gain.estimate:+.3f} {interval}")
 
 
 if __name__ == "__main__":

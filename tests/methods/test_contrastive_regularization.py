@@ -1,6 +1,7 @@
 """The regularised loss: λ = 0 is plain fine-tuning bit for bit, λ > 0 the sum that it says."""
 
 import copy
+import csv
 import runpy
 from contextlib import suppress
 from pathlib import Path
@@ -420,6 +421,7 @@ def test_the_example_reads_a_file_and_does_without_the_wheel(tmp_path, monkeypat
     assert "A tiny stand-in" in said
     assert "36 texts of the classes apples, pears, plums; 9 labelled, 2 seeds" in said
     assert "regularised minus plain" in said
+    assert "(no interval below 3 seeds)" in said
 
 
 @pytest.fixture
@@ -445,7 +447,10 @@ def test_the_example_reads_what_spreadsheets_write(tmp_path, example, delimiter,
     ]
     path = tmp_path / "rows.csv"
     path.write_bytes((end.join(delimiter.join(row) for row in rows) + end).encode(encoding))
+    limit = csv.field_size_limit()
     texts, labels, names = example["rows_of"](path, "text", "label")
+    assert csv.field_size_limit() >= limit  # the interpreter's
+    csv.field_size_limit(limit)
     assert texts == ['Naïve, "bold"; and\nlong', "Dull", "x" * 200_000]
     assert [names[k] for k in labels] == ["good", "bad", "good"]
 
@@ -457,13 +462,23 @@ def test_the_example_reads_what_spreadsheets_write(tmp_path, example, delimiter,
         ("text\tlabel\nfine\tgood\ndull\tbad\n".encode("utf-16"), "rows.csv is not in UTF-8"),
         (b"review|stars\nfine|5\n", r"no columns 'text' and 'label'.*begins 'review\|stars'"),
         (b"", "no columns 'text' and 'label'"),
+        (None, "rows.csv cannot be read: No such file"),
         (b"text,label\nfine,good\nfair,good\n", "no texts of two classes or more"),
     ],
 )
 def test_the_example_says_what_is_wrong_with_a_file(tmp_path, example, content, message):
-    (tmp_path / "rows.csv").write_bytes(content)
+    if content is not None:
+        (tmp_path / "rows.csv").write_bytes(content)
+    limit = csv.field_size_limit()
     with pytest.raises(SystemExit, match=message):
         example["rows_of"](tmp_path / "rows.csv", "text", "label")
+    assert csv.field_size_limit() == limit
+
+
+def test_the_example_refuses_to_run_without_a_seed(monkeypatch, example):
+    monkeypatch.setattr("sys.argv", ["text_classifier_from_csv.py", "--seeds", "0"])
+    with pytest.raises(SystemExit, match="--seeds must be at least 1"):
+        example["main"]()
 
 
 @pytest.mark.parametrize("labels", ["1", "64"])
