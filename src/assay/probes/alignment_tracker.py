@@ -6,7 +6,6 @@ weight. From then on: the cosine with it, how far the weight has drifted, and ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from assay._reports import NOT_SAVED, PALETTE, Report, altair, plain
 from assay.methods._checks import all_finite, check_fields, limits
-from assay.methods._data import as_tensor, checked, moved, size_of, split_batch
+from assay.methods._data import as_tensor, checked, moved, split_batch
 from assay.methods._layers import Layer
 from assay.methods._models import evaluating, output_of
 from assay.methods._precision import uncached_casts
@@ -124,7 +123,7 @@ class AlignmentRecord:
             raise ValueError(
                 f"rows of {settings.layer!r} have {dim} entries, directions {settings.directions.shape[1]}"
             )
-        self._inputs = None if settings.inputs is None else _probes(settings.inputs)
+        self._inputs = None if settings.inputs is None else checked(split_batch(settings.inputs)[0])
         self._recorded: list[int] = []
         self._cosines: list[Tensor] = []
         self._drift: list[Tensor] = []
@@ -143,8 +142,6 @@ class AlignmentRecord:
         reference = self._settings.reference
         if self.steps < reference:
             raise RuntimeError(f"only {self.steps} steps are recorded, and step {reference} is the reference: train on")
-        if reference not in self._recorded:
-            raise RuntimeError(f"step {reference}, the reference, could not be recorded: there is nothing to compare")
         cosines = torch.stack([found.gather(1, self._own.unsqueeze(1)).squeeze(1).abs() for found in self._cosines])
         silent = torch.linalg.vector_norm(self._start, dim=1) == 0
         return Alignment(
@@ -192,13 +189,3 @@ class AlignmentRecord:
         if not seen:
             raise ValueError(f"the probe inputs do not reach the layer {layer.name!r}")
         return torch.cat(seen)
-
-
-def _probes(given: Any) -> Any:
-    """Probe inputs as the model takes them: a tensor or a mapping, with at least one sample."""
-    inputs = split_batch(given)[0]
-    if not isinstance(inputs, (Tensor, Mapping)):
-        raise ValueError(f"inputs must be a tensor, an array or a mapping of them, not {type(given).__name__}")
-    if not size_of(inputs):
-        raise ValueError("inputs must hold at least one sample: flips are counted on them")
-    return checked(inputs)

@@ -75,13 +75,10 @@ def p_hat(
         shapes = f"{tuple(gradients.shape)} and {tuple(direction.shape)}"
         raise ValueError(f"gradients are (rows, dim) and a direction (dim,), not {shapes}")
     all_finite("gradients", gradients)
-    gradients = gradients if gradients.is_floating_point() else gradients.to(torch.get_default_dtype())
     if (biases is None) != (sign is None):
         raise ValueError("a bias sign needs biases, and biases are read for a sign: give both or neither")
     if biases is not None:
         one_of("sign", sign, (-1, 1))
-        if biases.shape != gradients.shape[:1]:
-            raise ValueError(f"{len(gradients)} gradients need a bias each, not biases {tuple(biases.shape)}")
         gradients = gradients[biases.sign() == sign]
     if not len(gradients):
         raise ValueError("no row is left: a share needs at least one")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,32 +155,22 @@ def _unit_or_nan(vectors: Tensor) -> Tensor:
 class GradientConsistency(Tracker["GradientRecord"]):
     """What to watch, and for how long.
 
-    ``parameters`` names one or several parameters (``layer4.1.conv2.weight``) or modules (``layer4``: all of its weights with two axes
+    ``parameters`` names parameters (``layer4.1.conv2.weight``) or modules (``layer4``: all of its weights with two axes
     or more). ``output_axis`` is the axis of output units: 0, except for transposed convolutions and GPT-2's ``Conv1D``
     (1). A parameter with one axis counts as a single row.
     """
 
-    parameters: Sequence[str] | str
+    parameters: Sequence[str]
     chunks: int = field(default=3, metadata=limits(least=2))
     steps_per_chunk: int = field(default=10, metadata=limits(least=1))
     output_axis: int = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
-        given: Any = self.parameters
-        names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
-        if not names or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"parameters must be the names of parameters or modules, at least one, not {given!r:.60}")
-        object.__setattr__(self, "parameters", names)
 
     def begin(self, model: nn.Module) -> GradientRecord:
         """Put hooks on the parameters; ``remove()`` of the record takes them off."""
-        watched = _resolve(model, self.parameters)
-        for name, parameter in watched.items():
-            if parameter.ndim > 1 and not -parameter.ndim <= self.output_axis < parameter.ndim:
-                axes = f"{parameter.ndim} axes, so that {self.output_axis} is none that output_axis can mean"
-                raise ValueError(f"{name!r} has {axes}")
-        return GradientRecord(self, watched)
+        return GradientRecord(self, _resolve(model, self.parameters))
 
 
 class GradientRecord:
