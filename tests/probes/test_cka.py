@@ -105,6 +105,14 @@ def test_refusals(form):
         linear_cka(x, y, form="kernel")
 
 
+def test_a_batch_without_rows_changes_nothing():
+    x, y = features(1)
+    sums = CkaSums()
+    for rows in (slice(0), slice(20), slice(20, 20), slice(20, None)):
+        sums.update(x[rows], y[rows])
+    assert sums.value() == pytest.approx(linear_cka(x, y))
+
+
 def test_batches_that_do_not_belong_together_are_refused():
     x, y = features(0)
     sums = CkaSums()

@@ -43,6 +43,12 @@ def test_all_blocks_by_default_and_one_on_the_diagonal(data):
     torch.testing.assert_close(found.values, found.values.T)
 
 
+def test_one_layer_goes_by_its_name():
+    model = nn.ModuleDict({"body": nn.Linear(6, 4)})
+    model.forward = lambda inputs: model["body"](inputs)
+    assert cka_map(model, torch.randn(8, 6), layers="body").rows == ("body",)
+
+
 def test_models_functions_and_features_by_name(data):
     models = {"a": net(0), "b": net(1), "pixels": lambda inputs: inputs}
     found = cka_map(models, data)
@@ -144,6 +150,9 @@ def test_refusals(data):
         (lambda: cka_map({"a": data, "b": data[:3]}), "of the same samples"),
         (lambda: cka_map(net(0), data[:3]), "four samples"),
         (lambda: cka_map({}, data), "nothing to compare"),
+        (lambda: cka_map(data), "a model or a mapping .* not a Tensor"),
+        (lambda: cka_map([net(0), net(1)], data), "a model or a mapping .* not a list"),
+        (lambda: cka_map({"a": data}, batch_size=0), "batch_size must be at least 1"),
         (
             lambda: cka_map({"a": lambda x: x, "b": lambda x: x[:5]}, data),
             r"same samples, and there are \[5, 64\] rows",

@@ -200,6 +200,8 @@ def test_refusals():
         (lambda: call(head=guess(torch.full((30,), math.nan))), "must predict 30 labels, .* or NaN"),
         (lambda: call({"x": lambda x: x.repeat(2, 1)}), "'x' must give features of every sample, and gives 60 and 60"),
         (lambda: label_efficiency({"x": nn.Identity()}, train, (test[0][:0], test[1][:0]), budgets=(6,)), "no samples"),
+        (lambda: call(nn.Identity()), "a mapping from names, not a Identity"),
+        (lambda: call({"x": train[0]}), "'x' is a tensor"),
         (lambda: call(budgets=(2,)), "each of budgets must lie in"),
         (lambda: call(budgets=(31,)), "each of budgets must lie in"),
         (lambda: call(budgets=()), "at least one number"),

@@ -98,6 +98,8 @@ class CkaSums:
                 f"CKA compares representations of the same samples, and there are {len(batch[0])} and "
                 f"{len(batch[1])} rows"
             )
+        if not len(batch[0]):
+            return
         if not self.rows:
             # Neither form depends on where the origin is; near the mean the sums lose fewer digits.
             self._shift = [each.mean(0) for each in batch]

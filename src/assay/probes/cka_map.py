@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from assay._reports import Report, altair, lines, plain
+from assay.methods._checks import whole
 from assay.methods._data import batches_of, size_of
 from assay.methods._features import Pool
 from assay.methods._progress import progress
@@ -88,7 +89,7 @@ def cka_map(
     """
     sides = [_Reader(side, layers, pool) for side in ([rows] if columns is None else [rows, columns])]
     if inputs is None:
-        batches = _pieces(sides, batch_size if unbiased else None)
+        batches = _pieces(sides, whole("batch_size", batch_size, 1) if unbiased else None)
     else:
         if any(isinstance(each, Tensor) for side in sides for each in side.held()):
             raise ValueError("give inputs or tensors of features, and not both")
@@ -129,7 +130,11 @@ class _Reader:
     """One side of the map: from a batch to features by name."""
 
     def __init__(self, side: Side, layers: Sequence[str] | None, pool: Pool) -> None:
+        if not isinstance(side, (nn.Module, Mapping)):
+            kind = type(side).__name__
+            raise ValueError(f"a side of the map is a model or a mapping from names to what is compared, not a {kind}")
         self.side, self.pool = side, pool
+        layers = [layers] if isinstance(layers, str) else layers
         model = isinstance(side, nn.Module)
         self.names = tuple((layers or blocks_of(side)) if isinstance(side, nn.Module) else map(str, side))
         if not self.names:

@@ -162,6 +162,8 @@ def label_efficiency(
     the labels that it gets, so that every representation is tuned alike.
     """
     chosen = seed_list(seeds)
+    if not isinstance(representations, Mapping):
+        raise ValueError(f"representations must be a mapping from names, not a {type(representations).__name__}")
     if not chosen or not representations:
         raise ValueError("a curve needs at least one representation and one seed")
     (batches, labels), (test_batches, test_labels) = (
@@ -175,6 +177,11 @@ def label_efficiency(
     found = torch.empty(len(representations), len(sizes), len(chosen), dtype=torch.float64)
     for row, (name, given) in enumerate(representations.items()):
         versions: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+        if any(isinstance(each, Tensor) for each in versions):
+            raise ValueError(
+                f"{name!r} is a tensor, which cannot be both of train and of test: give features as the inputs of "
+                "both, and functions that take them"
+            )
         if len(versions) not in (1, len(chosen)):
             raise ValueError(
                 f"{name!r} has {len(versions)} versions for {len(chosen)} seeds: give one, or one for each"
