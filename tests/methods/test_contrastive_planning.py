@@ -200,6 +200,9 @@ def test_features_that_cannot_be_learned_need_infinite_width_and_leave_the_plan_
         (lambda: loss_floor([0.2], 0), "negative"),
         (lambda: pruning_horizon(0.5, 0.0), "positive"),
         (lambda: plan(torch.ones(5), DESCENT, dim=4, width=3), "do not fit"),
+        (lambda: plan(torch.ones(3, 3), DESCENT, dim=4, width=3), r"must be \(features,\), not \(3, 3\)"),
+        (lambda: plan(torch.ones(3), DESCENT, dim=4, width=0), "width must be at least 1"),
+        (lambda: plan(torch.ones(3), DESCENT, dim=4.5, width=3), "dim must be an integer"),
         (lambda: plan(torch.tensor([1.0, math.nan, 1.0]), DESCENT, dim=4, width=3), "must be finite"),
     ],
 )

@@ -1,6 +1,7 @@
 """The regularised loss: λ = 0 is plain fine-tuning bit for bit, λ > 0 the sum that it says."""
 
 import copy
+import csv
 import runpy
 from contextlib import suppress
 from pathlib import Path
@@ -244,6 +245,12 @@ def test_embeddings_of_frozen_backbones():
     assert contrastive_regularized_loss(model, head, one_view, labels, augment="embeddings", lambda_=0).total > 0
 
 
+def test_an_adapter_of_no_width_is_refused():
+    for wrong in (dict(dim=0), dict(dim=4, hidden=0), dict(dim=4, out=0)):
+        with pytest.raises(ValueError, match="must be at least 1, not 0"):
+            adapter(**wrong)
+
+
 def test_a_pair_is_two_views_of_the_same_sample():
     embeddings = (torch.arange(50)[:, None] * 10 + torch.arange(3)).unsqueeze(-1).float()
     first, second = embedding_pair(embeddings, torch.Generator().manual_seed(0))
@@ -279,6 +286,38 @@ def test_keys_come_from_a_model_that_follows(data):
     fresh = MomentumQueue(before, 16, size=20)
     fresh.load_state_dict(queue.state_dict())
     assert torch.equal(fresh.memory, queue.memory)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_keys_follow_a_model_in_half_precision(dtype):
+    """Weights in half precision cannot move by a hundredth of a small distance: they are followed in single."""
+    torch.manual_seed(0)
+    model, exact = nn.Linear(6, 4).to(dtype), nn.Linear(6, 4)
+    exact.load_state_dict(model.state_dict())
+    queues = [MomentumQueue(each, 4, momentum=0.99) for each in (model, exact)]
+    with torch.no_grad():
+        model.weight += 0.1
+        exact.load_state_dict(model.state_dict())
+    for _ in range(300):
+        for queue, each in zip(queues, (model, exact), strict=True):
+            queue.keys(each, None, torch.ones(2, 6).to(each.weight), "mean", nn.Linear(4, 2))
+    ours, theirs = (queue.followers[0].weight for queue in queues)
+    assert ours.dtype == dtype
+    assert torch.equal(ours, theirs.to(dtype))
+    fresh = MomentumQueue(model, 4)
+    fresh.load_state_dict(queues[0].state_dict())
+    assert torch.equal(fresh.exact[0], theirs)
+
+
+def test_a_queue_for_another_model_is_refused_before_it_moves(data):
+    queue = MomentumQueue(net().body[:1], 16)
+    before = copy.deepcopy(queue.state_dict())
+    for model in (net().body, nn.Sequential(nn.Linear(6, 8))):
+        with pytest.raises(ValueError, match="made for another model"):
+            contrastive_regularized_loss(model, nn.Identity(), *data, augment=noisy, loss="moco", queue=queue)
+        assert all(torch.equal(value, queue.state_dict()[name]) for name, value in before.items())
+    with pytest.raises(ValueError, match="nothing to follow"):
+        MomentumQueue(nn.Tanh(), 16)
 
 
 def test_hooks_and_modes_are_as_they_were_also_after_an_error(data):
@@ -332,7 +371,11 @@ def test_under_autocast_the_conclusion_is_the_same(data):
         (dict(head="heads"), "no module 'heads'"),
         (dict(inputs=torch.zeros(4, 1, 6), augment="embeddings"), "at least two views"),
         (dict(inputs=torch.zeros(4, 2, 6), augment="embeddings"), "a generator must be given"),
+        (dict(inputs=torch.zeros(4, 0, 6), augment="embeddings", lambda_=0), "there are none"),
         (dict(queue=True), "a queue is for the losses moco and logistic"),
+        (dict(queue=True, loss="moco", augment="dropout"), "dropout is off"),
+        (dict(prediction=lambda *_: torch.zeros(12)), r"one number for the batch, as a tensor, not \(12,\)"),
+        (dict(prediction=lambda *_: 0.5, lambda_=0), "one number for the batch, as a tensor, not float"),
     ],
 )
 def test_refusals(data, change, message):
@@ -378,3 +421,68 @@ def test_the_example_reads_a_file_and_does_without_the_wheel(tmp_path, monkeypat
     assert "A tiny stand-in" in said
     assert "36 texts of the classes apples, pears, plums; 9 labelled, 2 seeds" in said
     assert "regularised minus plain" in said
+    assert "(no interval below 3 seeds)" in said
+
+
+@pytest.fixture
+def example():
+    threads = torch.get_num_threads()
+    yield runpy.run_path(str(ROOT / "examples/text_classifier_from_csv.py"))
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_example_reads_what_spreadsheets_write(tmp_path, example, delimiter, encoding, end):
+    rows = [
+        [f"sep={delimiter}"] if delimiter == ";" else [],
+        ["text", "number", " label "],
+        ['"Naïve, ""bold""; and' + "\n" + 'long"', "1", "good"],
+        [],
+        ["", "", ""],
+        ["no label", "2"],
+        ["Dull", "3", "bad "],
+        ['"' + "x" * 200_000 + '"', "4", "good"],
+    ]
+    path = tmp_path / "rows.csv"
+    path.write_bytes((end.join(delimiter.join(row) for row in rows) + end).encode(encoding))
+    limit = csv.field_size_limit()
+    texts, labels, names = example["rows_of"](path, "text", "label")
+    assert csv.field_size_limit() >= limit  # the interpreter's
+    csv.field_size_limit(limit)
+    assert texts == ['Naïve, "bold"; and\nlong', "Dull", "x" * 200_000]
+    assert [names[k] for k in labels] == ["good", "bad", "good"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("text,label\nna\u00efve,good\ndull,bad\n".encode("cp1252"), "rows.csv is not in UTF-8"),
+        ("text\tlabel\nfine\tgood\ndull\tbad\n".encode("utf-16"), "rows.csv is not in UTF-8"),
+        (b"review|stars\nfine|5\n", r"no columns 'text' and 'label'.*begins 'review\|stars'"),
+        (b"", "no columns 'text' and 'label'"),
+        (None, "rows.csv cannot be read: No such file"),
+        (b"text,label\nfine,good\nfair,good\n", "no texts of two classes or more"),
+    ],
+)
+def test_the_example_says_what_is_wrong_with_a_file(tmp_path, example, content, message):
+    if content is not None:
+        (tmp_path / "rows.csv").write_bytes(content)
+    limit = csv.field_size_limit()
+    with pytest.raises(SystemExit, match=message):
+        example["rows_of"](tmp_path / "rows.csv", "text", "label")
+    assert csv.field_size_limit() == limit
+
+
+def test_the_example_refuses_to_run_without_a_seed(monkeypatch, example):
+    monkeypatch.setattr("sys.argv", ["text_classifier_from_csv.py", "--seeds", "0"])
+    with pytest.raises(SystemExit, match="--seeds must be at least 1"):
+        example["main"]()
+
+
+@pytest.mark.parametrize("labels", ["1", "64"])
+def test_the_example_refuses_numbers_of_labels_that_leave_nothing_to_learn_or_to_test(labels, monkeypatch, example):
+    monkeypatch.setattr("sys.argv", ["text_classifier_from_csv.py", "--labels", labels])
+    with pytest.raises(SystemExit, match="at least the number of classes, 2, and below that of texts, 64"):
+        example["main"]()

@@ -94,6 +94,9 @@ def test_refusals():
         (lambda: UPDATE.apply(net(), inputs, augment="dropout", seed=0), "no dropout"),
         (lambda: UPDATE.apply(net().requires_grad_(False), inputs, augment=redrawn, seed=0), "no trainable"),
         (lambda: UPDATE.apply(net(), inputs / 0, augment=redrawn, seed=0), "not finite"),
+        (lambda: UPDATE.apply(net(), inputs, augment="crop", seed=0), "augment must be one of"),
+        (lambda: UPDATE.apply(net(), inputs[:, None], augment="embeddings", seed=0), "at least two views"),
+        (lambda: UPDATE.apply(net(), inputs, augment="embeddings", seed=0), r"\(n, views, dim\)"),
         (lambda: UPDATE.apply(net(), inputs, augment=redrawn, seed="a"), "seed must be an integer"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -94,6 +94,7 @@ def test_refusals(form):
         ((x[:1], y[:1]), "2 rows or more"),
         ((x, torch.full((30, 2), 0.3)), "0/0"),
         ((x / 0, y), "must be finite"),
+        ((x.to(torch.cdouble), y), "must be real"),
         ((x, y.unsqueeze(-1)), r"must be \(n, dim\)"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -102,6 +103,14 @@ def test_refusals(form):
         linear_cka(x[:3], y[:3], unbiased=True, form=form)
     with pytest.raises(ValueError, match="form must be one of"):
         linear_cka(x, y, form="kernel")
+
+
+def test_a_batch_without_rows_changes_nothing():
+    x, y = features(1)
+    sums = CkaSums()
+    for rows in (slice(0), slice(20), slice(20, 20), slice(20, None)):
+        sums.update(x[rows], y[rows])
+    assert sums.value() == pytest.approx(linear_cka(x, y))
 
 
 def test_batches_that_do_not_belong_together_are_refused():

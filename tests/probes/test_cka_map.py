@@ -1,5 +1,6 @@
 """The heat map: every cell is linear_cka of the features that the names stand for."""
 
+import itertools
 import json
 import sys
 
@@ -9,6 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.probes import cka_map, linear_cka
+from assay.probes.cka import gram_of, hsic_table
 
 
 @pytest.fixture
@@ -41,6 +43,12 @@ def test_all_blocks_by_default_and_one_on_the_diagonal(data):
     torch.testing.assert_close(found.values, found.values.T)
 
 
+def test_one_layer_goes_by_its_name():
+    model = nn.ModuleDict({"body": nn.Linear(6, 4)})
+    model.forward = lambda inputs: model["body"](inputs)
+    assert cka_map(model, torch.randn(8, 6), layers="body").rows == ("body",)
+
+
 def test_models_functions_and_features_by_name(data):
     models = {"a": net(0), "b": net(1), "pixels": lambda inputs: inputs}
     found = cka_map(models, data)
@@ -59,6 +67,32 @@ def test_mini_batches_estimate_the_same_number(data):
     loader = DataLoader(TensorDataset(wide, labels), batch_size=100)
     torch.testing.assert_close(cka_map(net(0), loader).values, parts)
     assert cka_map(net(0), wide[:203], batch_size=100).samples == 200  # three rows have no unbiased estimate
+
+
+def hsic(x, y):
+    """Unbiased, by sums over four different samples: the mean of K_ij (L_ij + L_qr − 2 L_iq)."""
+    k, l, n = x @ x.T, y @ y.T, len(x)
+    terms = [k[i, j] * (l[i, j] + l[q, r] - 2 * l[i, q]) for i, j, q, r in itertools.permutations(range(n), 4)]
+    return sum(terms) / len(terms)
+
+
+def test_a_mini_batch_counts_by_its_samples():
+    x = torch.randn(13, 2, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    y = x @ torch.tensor([[1.0, 0.3], [0.2, -1.0]], dtype=torch.double) + x.flip(0)
+    parts = list(zip(x.split(8), y.split(8), strict=True))  # 8 and 5
+    mean = lambda pick: sum(len(part[0]) * hsic(*pick(*part)) for part in parts) / 13  # noqa: E731
+    own = mean(lambda a, _: (a, a)) * mean(lambda _, b: (b, b))
+    found = cka_map({"x": x, "y": y}, batch_size=8)["x", "y"]
+    assert found == pytest.approx(float(mean(lambda a, b: (a, b)) / own.sqrt()), abs=1e-9)
+
+
+def test_equal_mini_batches_are_averaged_as_they_are(data):
+    """The sums of their tables, to the last bit."""
+    features = [net(0).eval()[:2](data).detach(), data]
+    parts = zip(*(each.split(16) for each in features), strict=True)
+    tables = [hsic_table(*([[gram_of(each) for each in part]] * 2), True) for part in parts]
+    found = cka_map({"a": features[0], "b": features[1]}, batch_size=16).values
+    assert torch.equal(found, sum(tables[1:], start=tables[0]).ratio())
 
 
 def test_tokens_and_their_padding():
@@ -116,6 +150,14 @@ def test_refusals(data):
         (lambda: cka_map({"a": data, "b": data[:3]}), "of the same samples"),
         (lambda: cka_map(net(0), data[:3]), "four samples"),
         (lambda: cka_map({}, data), "nothing to compare"),
+        (lambda: cka_map(data), "a model or a mapping .* not a Tensor"),
+        (lambda: cka_map([net(0), net(1)], data), "a model or a mapping .* not a list"),
+        (lambda: cka_map({"a": data}, batch_size=0), "batch_size must be at least 1"),
+        (
+            lambda: cka_map({"a": lambda x: x, "b": lambda x: x[:5]}, data),
+            r"same samples, and there are \[5, 64\] rows",
+        ),
+        (lambda: cka_map({"a": data})["a", "b"], "no 'b' in the map; there are a"),
         (lambda: cka_map(net(0), data / 0), "must be finite"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from assay.probes import label_efficiency, ridge_head
 from assay.probes.heads import PENALTIES
 from assay.probes.intervals import mean_interval
-from assay.probes.label_efficiency import balanced_order, overtaking
+from assay.probes.label_efficiency import LabelEfficiency, balanced_order, overtaking
 
 
 def clusters(count, dim=10, classes=3, noise=1.5, seed=0):
@@ -91,6 +92,41 @@ def test_crossings_on_a_logarithmic_axis():
     assert overtaking([10, 100], [-0.2, -0.1]) == 0
 
 
+def test_a_crossing_at_the_ends_lies_within_the_budgets():
+    for budget in range(2, 300):
+        assert budget <= overtaking([budget, 7 * budget], [0.0, -0.1]) < budget + 1e-9
+        assert 7 * budget - 1e-9 < overtaking([budget, 7 * budget], [1.0, -1e-18]) <= 7 * budget
+
+
+def curves(first, second):
+    """Two representations at 10 and 100 labels, by seed."""
+    accuracy = torch.tensor([first, second], dtype=torch.double)
+    return LabelEfficiency(("a", "b"), (10, 100), tuple(range(accuracy.shape[-1])), accuracy, 0.5)
+
+
+def test_a_tie_is_no_lead_of_either():
+    same = [[0.5, 0.6, 0.7], [0.7, 0.8, 0.9]]
+    for pair in (("a", "b"), ("b", "a")):
+        crossing = curves(same, same).crossing(*pair)
+        assert (crossing.labels, crossing.decided) == (math.inf, False)
+        assert str(crossing) == f"{pair[1]} is not ahead of {pair[0]} at 100 labels"
+    tied_at_first = curves(same, [same[0], [0.8, 0.9, 1.0]]).crossing("a", "b")
+    assert str(tied_at_first) == "b overtakes a at 10 labels [10, 10]"
+
+
+def test_fewer_than_three_seeds_and_unknown_scores_decide_nothing():
+    for seeds in (1, 2):
+        crossing = curves([[0.6] * seeds, [0.7] * seeds], [[0.5] * seeds, [0.8] * seeds]).crossing("a", "b")
+        assert crossing.labels == pytest.approx(10 * 10**0.5)
+        assert math.isnan(crossing.low)
+        assert math.isnan(crossing.high)
+        assert str(crossing).startswith("undecided")
+    crossing = curves([[0.6, math.nan, 0.6], [0.7] * 3], [[0.5] * 3, [0.8] * 3]).crossing("a", "b")
+    assert math.isnan(crossing.labels)
+    assert not crossing.decided
+    assert str(crossing).startswith("undecided")
+
+
 @pytest.fixture(scope="module")
 def found():
     """Few labels favour the representation without noise, many the one that has lost nothing."""
@@ -118,7 +154,7 @@ def test_the_gap_changes_sign_and_the_crossing_lies_between(found):
     assert str(crossing).startswith("universal overtakes specific at ")
     back = found.crossing("universal", "specific")
     assert (back.labels, back.decided) == (math.inf, False)
-    assert str(back) == "universal is ahead up to 1024 labels"
+    assert str(back) == "specific is not ahead of universal at 1024 labels"  # it is at 4
 
 
 def test_seeds_are_paired_and_do_not_depend_on_their_company(found):
@@ -158,7 +194,14 @@ def test_refusals():
     call = lambda given=None, data=train, **more: label_efficiency(  # noqa: E731
         given or {"x": nn.Identity()}, data, test, **{"budgets": (6,), "seeds": 2, **more}
     )
+    guess = lambda given: lambda *_: SimpleNamespace(predict=lambda unseen: given)  # noqa: E731
     for wrong, message in (
+        (lambda: call(head=guess(torch.zeros(30, 1))), r"must predict 30 labels, and it gives \(30, 1\)"),
+        (lambda: call(head=guess(torch.full((30,), math.nan))), "must predict 30 labels, .* or NaN"),
+        (lambda: call({"x": lambda x: x.repeat(2, 1)}), "'x' must give features of every sample, and gives 60 and 60"),
+        (lambda: label_efficiency({"x": nn.Identity()}, train, (test[0][:0], test[1][:0]), budgets=(6,)), "no samples"),
+        (lambda: call(nn.Identity()), "a mapping from names, not a Identity"),
+        (lambda: call({"x": train[0]}), "'x' is a tensor"),
         (lambda: call(budgets=(2,)), "each of budgets must lie in"),
         (lambda: call(budgets=(31,)), "each of budgets must lie in"),
         (lambda: call(budgets=()), "at least one number"),

@@ -18,7 +18,7 @@ from torch import Tensor
 from assay._reports import Report, chart
 
 from ._arrays import of_tensors
-from ._checks import all_finite, check_fields, limits, number
+from ._checks import all_finite, check_fields, limits, number, whole
 from .neuron_sets import NeuronSets, neuron_sets, required_width, set_thresholds
 
 
@@ -151,8 +151,11 @@ def plan(correlation: Tensor, descent: Descent, *, dim: int, width: int, margin:
     summed inputs along a direction; an estimate may be zero or slightly negative, which cannot be learned. Warns when
     a feature cannot be learned under this weight decay, and when no neuron can start out specialised.
     """
+    if correlation.ndim != 1:
+        raise ValueError(f"the correlations κ must be (features,), not {tuple(correlation.shape)}")
     features = len(correlation)
-    if dim < features:
+    whole("width", width, 1)
+    if whole("dim", dim, 1) < features:
         raise ValueError(f"{features} features do not fit into {dim} dimensions")
     correlation = correlation.detach()
     all_finite("the correlations κ", correlation)

@@ -83,20 +83,21 @@ def contrastive_regularized_loss(
     first, second = _views(batch, augment, strength, generator)
     if not strength:
         logits = logits_of(model, head, first, pool)
-        plain = prediction(logits, _targets(targets, logits))
+        plain = _mean(prediction(logits, _targets(targets, logits)))
         return RegularizedLoss(plain, plain, None, logits)
     features, logits = features_and_logits(model, head, first, pool)
-    supervised = prediction(logits, _targets(targets, logits))
+    supervised = _mean(prediction(logits, _targets(targets, logits)))
     if callable(augment):
         second = augment(batch)
     if queue is not None:
         others, negatives = queue.keys(model, projector, second, pool, head)
     else:
         others, negatives = features_of(model, head, second, pool), None
-        if augment == "dropout" and torch.equal(features, others):
-            raise ValueError("two passes gave the same features: dropout is off, so call model.train() or give augment")
+        _different(features, others, augment)
         others = others if projector is None else projector(others)
     features = features if projector is None else projector(features)
+    if queue is not None:
+        _different(features, others, augment)
     finite_features(torch.cat([features, others]))
     value = contrast(features, others, negatives)
     if queue is not None:
@@ -122,6 +123,18 @@ def contrastive_loss(kind: Contrast, temperature: float | None = None) -> Callab
     return value
 
 
+def _different(first: Tensor, second: Tensor, augment: Views) -> None:
+    if augment == "dropout" and torch.equal(first, second):
+        raise ValueError("two passes gave the same features: dropout is off, so call model.train() or give augment")
+
+
+def _mean(value: Any) -> Tensor:
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        kind = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise ValueError(f"prediction must give one number for the batch, as a tensor, not {kind}")
+    return value
+
+
 def _targets(labels: Any, logits: Tensor) -> Tensor:
     if labels is None:
         raise ValueError("labels are missing: give them, or have them under 'labels' in the batch")
@@ -135,12 +148,24 @@ def _views(inputs: Any, augment: Views, strength: float, generator: torch.Genera
     """The batch to predict on, and its second view where that needs no function."""
     if augment != "embeddings":
         return inputs, inputs
-    if not isinstance(inputs, Tensor) or inputs.ndim != 3:
-        kind = tuple(inputs.shape) if isinstance(inputs, Tensor) else type(inputs).__name__
+    return embedding_pair(checked_views(inputs, 2 if strength else 1), generator)
+
+
+def checked_views(embeddings: Any, least: int = 2) -> Tensor:
+    """The same embeddings; refused where there are fewer than ``least`` views of each."""
+    if not isinstance(embeddings, Tensor) or embeddings.ndim != 3:
+        kind = tuple(embeddings.shape) if isinstance(embeddings, Tensor) else type(embeddings).__name__
         raise ValueError(f"embeddings must be a tensor (n, views, dim), not {kind}")
-    if strength and inputs.shape[1] < 2:
-        raise ValueError("a pair needs at least two views of each embedding, and there is one")
-    return embedding_pair(inputs, generator)
+    if (views := embeddings.shape[1]) < least:
+        words = "a pair needs at least two views" if least == 2 else "there must be a view"
+        raise ValueError(f"{words} of each embedding, and there {'is one' if views else 'are none'}")
+    return embeddings
+
+
+def checked_augment(augment: Views) -> None:
+    """Refuse what names no way to a second view."""
+    if not callable(augment):
+        one_of("augment", augment, ("dropout", "embeddings"), " or a function of the inputs")
 
 
 def embedding_pair(embeddings: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
@@ -161,8 +186,7 @@ def _checked(
     augment: Views, strength: float, loss: Contrast | None, temperature: float | None, queue: MomentumQueue | None
 ) -> Callable[..., Tensor]:
     number("lambda_", strength, least=0)
-    if not callable(augment):
-        one_of("augment", augment, ("dropout", "embeddings"), " or a function of the inputs")
+    checked_augment(augment)
     kind = loss or ("simcse" if augment == "dropout" else "simclr")
     if queue is not None and kind not in ("moco", "logistic"):
         raise ValueError(f"a queue is for the losses moco and logistic, not for {kind!r}")
@@ -173,4 +197,5 @@ def adapter(dim: int, out: int | None = None, *, hidden: int = 1024) -> nn.Seque
     """Two layers with a ReLU between a frozen backbone's embeddings (n, dim) and a linear classifier."""
     whole("dim", dim, 1)
     whole("hidden", hidden, 1)
-    return nn.Sequential(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, dim if out is None else out))
+    out = dim if out is None else whole("out", out, 1)
+    return nn.Sequential(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, out))

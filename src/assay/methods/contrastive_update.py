@@ -30,7 +30,14 @@ from ._features import Pool, features_in
 from ._models import device_of, output_of
 from ._precision import uncached_casts
 from ._progress import progress
-from .contrastive_regularization import Contrast, Views, contrastive_loss, embedding_pair
+from .contrastive_regularization import (
+    Contrast,
+    Views,
+    checked_augment,
+    checked_views,
+    contrastive_loss,
+    embedding_pair,
+)
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,7 @@ class ContrastiveUpdate:
         """A copy of the model, updated on inputs (n, ...), a mapping of tensors or a data loader; labels in them are
         not looked at. ``augment`` is what ``contrastive_regularized_loss`` takes; torch's generators are seeded around
         it and put back."""
+        checked_augment(augment)
         inputs = batches_of(unlabelled, 1)[0] if isinstance(unlabelled, DataLoader) else split_batch(unlabelled)[0]
         trained = copy.deepcopy(model)
         modes = {module: module.training for module in trained.modules()}
@@ -143,7 +151,7 @@ class ContrastiveUpdate:
         if callable(augment):
             views = augment(batch), augment(batch)
         else:
-            views = embedding_pair(batch, generator) if augment == "embeddings" else (batch, batch)
+            views = embedding_pair(checked_views(batch), generator) if augment == "embeddings" else (batch, batch)
         first, second = (features_in(output_of(model, view), view, self.pool) for view in views)
         if augment == "dropout" and torch.equal(first, second):
             raise ValueError("two passes gave the same features: the model has no dropout, so give augment")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+from itertools import zip_longest
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize as unit
+
+from assay.training.contrastive import HALF
 
 from ._checks import number, whole
 from ._features import Pool, features_of
@@ -16,7 +19,8 @@ from ._features import Pool, features_of
 class MomentumQueue(nn.Module):
     """MoCo's keys: a copy of the model (and projector) whose weights follow by ``momentum``, and the last ``size`` keys
     of ``dim`` entries as negatives. Until there are any, the other keys of the batch are the negatives. Its state is
-    that of a module: keep ``state_dict()`` with the model's."""
+    that of a module: keep ``state_dict()`` with the model's. Weights in half precision, where a slow step would be lost
+    in rounding, are followed in single precision."""
 
     memory: Tensor
     filled: Tensor
@@ -35,8 +39,12 @@ class MomentumQueue(nn.Module):
         self.momentum = momentum
         self.followers = copy.deepcopy(nn.ModuleList([model, *([] if projector is None else [projector])]))
         self.followers.requires_grad_(False)
-        weight = next(model.parameters())
-        self.register_buffer("memory", weight.new_zeros(whole("size", size, 2), whole("dim", dim, 1)))
+        weights = [each for follower in self.followers for each in follower.parameters()]
+        if not weights:
+            raise ValueError("the model has no parameters, so that there is nothing to follow")
+        half = [nn.Parameter(each.float(), requires_grad=False) for each in weights if each.dtype in HALF]
+        self.exact = nn.ParameterList(half)
+        self.register_buffer("memory", weights[0].new_zeros(whole("size", size, 2), whole("dim", dim, 1)))
         self.register_buffer("filled", torch.zeros((), dtype=torch.long))
 
     @torch.no_grad()
@@ -52,9 +60,16 @@ class MomentumQueue(nn.Module):
     def _follow(self, leaders: list[nn.Module]) -> None:
         if len(leaders) != len(self.followers):
             raise ValueError("the queue was made with another projector than the loss is given")
+        exact = iter(self.exact)
         for leader, follower in zip(leaders, self.followers, strict=True):
-            for ahead, behind in zip(leader.parameters(), follower.parameters(), strict=True):
-                behind.data.lerp_(ahead.data.to(behind), 1 - self.momentum)
+            pairs = list(zip_longest(leader.parameters(), follower.parameters()))
+            if any(ahead is None or behind is None or ahead.shape != behind.shape for ahead, behind in pairs):
+                raise ValueError("the queue was made for another model than the loss is given")
+            for ahead, behind in pairs:
+                slow = next(exact, behind) if behind.dtype in HALF else behind
+                slow.data.lerp_(ahead.data.to(slow), 1 - self.momentum)
+                if slow is not behind:
+                    behind.data.copy_(slow)
             for now, then in zip(leader.buffers(), follower.buffers(), strict=True):
                 then.copy_(now)
             for own, theirs in zip(follower.modules(), leader.modules(), strict=True):

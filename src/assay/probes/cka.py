@@ -58,6 +58,8 @@ def _checked(features: Any) -> Tensor:
     found = torch.as_tensor(features).detach()
     if found.ndim != 2:
         raise ValueError(f"features must be (n, dim), not {tuple(found.shape)}: average or flatten the other axes")
+    if found.is_complex():
+        raise ValueError("features must be real numbers, and these are complex")
     all_finite("features", found)
     return found.double()
 
@@ -96,6 +98,8 @@ class CkaSums:
                 f"CKA compares representations of the same samples, and there are {len(batch[0])} and "
                 f"{len(batch[1])} rows"
             )
+        if not len(batch[0]):
+            return
         if not self.rows:
             # Neither form depends on where the origin is; near the mean the sums lose fewer digits.
             self._shift = [each.mean(0) for each in batch]
@@ -155,6 +159,9 @@ class HsicTable:
 
     def __add__(self, other: HsicTable) -> HsicTable:
         return HsicTable(self.cross + other.cross, self.first + other.first, self.second + other.second)
+
+    def times(self, weight: float) -> HsicTable:
+        return HsicTable(self.cross * weight, self.first * weight, self.second * weight)
 
     def ratio(self) -> Tensor:
         """CKA (rows, columns)."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from assay._reports import Report, altair, lines, plain
+from assay.methods._checks import whole
 from assay.methods._data import batches_of, size_of
 from assay.methods._features import Pool
 from assay.methods._progress import progress
@@ -32,6 +33,9 @@ class CkaMap(Report):
 
     def __getitem__(self, names: tuple[str, str]) -> float:
         """``found["first", "second"]``."""
+        for name, known in zip(names, (self.rows, self.columns), strict=True):
+            if name not in known:
+                raise ValueError(f"there is no {name!r} in the map; there are {', '.join(known)}")
         return float(self.values[self.rows.index(names[0]), self.columns.index(names[1])])
 
     def table(self) -> list[dict[str, Any]]:
@@ -79,13 +83,13 @@ def cka_map(
 
     Either side is a model, for its ``layers`` (its blocks when None), or a mapping from names to models (checkpoints,
     say), to functions from inputs to features, or, without inputs, to tensors of features (n, dim). Inputs are a
-    tensor, a mapping of tensors or a data loader; labels in them are left aside. The unbiased form adds up over
-    mini-batches of ``batch_size`` (a data loader's own), so that memory does not grow with the data; the plain form
-    needs all samples at once.
+    tensor, a mapping of tensors or a data loader; labels in them are left aside. The unbiased form is averaged over
+    mini-batches of ``batch_size`` (a data loader's own), each by its number of samples, so that memory does not grow
+    with the data; the plain form needs all samples at once.
     """
     sides = [_Reader(side, layers, pool) for side in ([rows] if columns is None else [rows, columns])]
     if inputs is None:
-        batches = _pieces(sides, batch_size if unbiased else None)
+        batches = _pieces(sides, whole("batch_size", batch_size, 1) if unbiased else None)
     else:
         if any(isinstance(each, Tensor) for side in sides for each in side.held()):
             raise ValueError("give inputs or tensors of features, and not both")
@@ -97,8 +101,12 @@ def cka_map(
         kept = [batch for batch in batches if size_of(batch) >= 4]  # fewer rows have no unbiased estimate
         if not kept:
             raise ValueError("the unbiased estimate needs batches of four samples or more")
-        tables = [_table([side(batch) for side in sides], unbiased=True) for batch in progress(kept, "batch", show)]
-        found, used = sum(tables[1:], start=tables[0]), sum(size_of(batch) for batch in kept)
+        largest, used = max(map(size_of, kept)), sum(map(size_of, kept))
+        tables = [
+            _table([side(batch) for side in sides], unbiased=True).times(size_of(batch) / largest)
+            for batch in progress(kept, "batch", show)
+        ]
+        found = sum(tables[1:], start=tables[0])
     return CkaMap(sides[0].names, sides[-1].names, found.ratio(), unbiased, used)
 
 
@@ -112,6 +120,8 @@ def _pieces(sides: Sequence[_Reader], size: int | None) -> list[Any]:
 
 
 def _table(features: Sequence[Mapping[str, Tensor]], *, unbiased: bool) -> HsicTable:
+    if len(counts := {len(each) for side in features for each in side.values()}) > 1:
+        raise ValueError(f"features must be of the same samples, and there are {sorted(counts)} rows")
     grams = [[gram_of(each) for each in side.values()] for side in features]
     return hsic_table(grams[0], grams[-1], unbiased)
 
@@ -120,7 +130,11 @@ class _Reader:
     """One side of the map: from a batch to features by name."""
 
     def __init__(self, side: Side, layers: Sequence[str] | None, pool: Pool) -> None:
+        if not isinstance(side, (nn.Module, Mapping)):
+            kind = type(side).__name__
+            raise ValueError(f"a side of the map is a model or a mapping from names to what is compared, not a {kind}")
         self.side, self.pool = side, pool
+        layers = [layers] if isinstance(layers, str) else layers
         model = isinstance(side, nn.Module)
         self.names = tuple((layers or blocks_of(side)) if isinstance(side, nn.Module) else map(str, side))
         if not self.names:

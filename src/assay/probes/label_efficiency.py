@@ -31,7 +31,8 @@ Head = Callable[[Tensor, Tensor], Any]
 @dataclass(frozen=True)
 class Crossing:
     """From how many ``labels`` on ``second`` is ahead of ``first``, interpolated on a logarithmic axis: 0 when from the
-    smallest budget on, infinity when not even at the largest. ``low`` to ``high`` has 95 % of the resampled seeds."""
+    smallest budget on, infinity when not even at the largest, as where both are equal. ``low`` to ``high`` has 95 % of
+    the resampled seeds; below three seeds they are NaN."""
 
     first: str
     second: str
@@ -49,7 +50,7 @@ class Crossing:
         if self.decided:
             return f"{self.second} overtakes {self.first} at {self.labels:.0f} labels [{self.low:.0f}, {self.high:.0f}]"
         if self.low == math.inf:
-            return f"{self.first} is ahead up to {self.budgets[-1]} labels"
+            return f"{self.second} is not ahead of {self.first} at {self.budgets[-1]} labels"
         if self.high == 0:
             return f"{self.second} is ahead from {self.budgets[0]} labels on"
         return f"undecided: whether and where {self.second} overtakes {self.first}"
@@ -79,11 +80,14 @@ class LabelEfficiency(Report):
         """Where ``second`` overtakes ``first``; seeds are resampled for its interval."""
         whole("resamples", resamples, 100)
         ahead = self._of(first) - self._of(second)
+        found = overtaking(self.budgets, ahead.mean(1).tolist())
+        if len(self.seeds) < 3 or math.isnan(found):
+            return Crossing(first, second, found, math.nan, math.nan, self.budgets)
         generator = torch.Generator().manual_seed(0)
         draws = torch.randint(len(self.seeds), (resamples, len(self.seeds)), generator=generator)
-        found = sorted(overtaking(self.budgets, gaps.tolist()) for gaps in ahead[:, draws].mean(-1).T)
-        low, high = found[int(0.025 * resamples)], found[math.ceil(0.975 * resamples) - 1]
-        return Crossing(first, second, overtaking(self.budgets, ahead.mean(1).tolist()), low, high, self.budgets)
+        again = sorted(overtaking(self.budgets, gaps.tolist()) for gaps in ahead[:, draws].mean(-1).T)
+        low, high = again[int(0.025 * resamples)], again[math.ceil(0.975 * resamples) - 1]
+        return Crossing(first, second, found, low, high, self.budgets)
 
     def _of(self, name: str) -> Tensor:
         if name not in self.names:
@@ -124,7 +128,9 @@ def _share(value: float) -> float:
 
 def overtaking(budgets: Sequence[int], gaps: Sequence[float]) -> float:
     """The number of labels after which gaps (of the first over the second) stay below zero; 0 where they all are,
-    infinity where the last is not."""
+    infinity where the last is not, NaN where one is."""
+    if any(map(math.isnan, gaps)):
+        return math.nan
     last = next((k for k in reversed(range(len(gaps))) if gaps[k] >= 0), None)
     if last is None:
         return 0.0
@@ -132,7 +138,8 @@ def overtaking(budgets: Sequence[int], gaps: Sequence[float]) -> float:
         return math.inf
     share = gaps[last] / (gaps[last] - gaps[last + 1])
     ends = math.log(budgets[last]), math.log(budgets[last + 1])
-    return math.exp(ends[0] + share * (ends[1] - ends[0]))
+    found = math.exp(ends[0] + share * (ends[1] - ends[0]))
+    return float(min(max(found, budgets[last]), budgets[last + 1]))  # rounding must not lead out
 
 
 def label_efficiency(
@@ -155,30 +162,50 @@ def label_efficiency(
     the labels that it gets, so that every representation is tuned alike.
     """
     chosen = seed_list(seeds)
+    if not isinstance(representations, Mapping):
+        raise ValueError(f"representations must be a mapping from names, not a {type(representations).__name__}")
     if not chosen or not representations:
         raise ValueError("a curve needs at least one representation and one seed")
     (batches, labels), (test_batches, test_labels) = (
         labelled(train, batch_size, "train"),
         labelled(test, batch_size, "test"),
     )
+    if not len(test_labels):
+        raise ValueError("test has no samples")
     sizes = _budgets(budgets, labels)
     drawn = {seed: balanced_order(labels, stream(seed, "labelled samples"))[: sizes[-1]] for seed in chosen}
     found = torch.empty(len(representations), len(sizes), len(chosen), dtype=torch.float64)
     for row, (name, given) in enumerate(representations.items()):
         versions: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+        if any(isinstance(each, Tensor) for each in versions):
+            raise ValueError(
+                f"{name!r} is a tensor, which cannot be both of train and of test: give features as the inputs of "
+                "both, and functions that take them"
+            )
         if len(versions) not in (1, len(chosen)):
             raise ValueError(
                 f"{name!r} has {len(versions)} versions for {len(chosen)} seeds: give one, or one for each"
             )
         read = [[features_over(each, part, pool) for part in (batches, test_batches)] for each in versions]
+        for pair in read:
+            if [len(each) for each in pair] != [len(labels), len(test_labels)]:
+                raise ValueError(
+                    f"{name!r} must give features of every sample, and gives {len(pair[0])} and {len(pair[1])}"
+                )
         for column, seed in progress(list(enumerate(chosen)), f"{name}: seed", show):
             features, unseen = read[column % len(read)]
             for place, size in enumerate(sizes):
                 index = drawn[seed][:size]
-                guessed = head(features[index], labels[index]).predict(unseen)
-                found[row, place, column] = float((torch.as_tensor(guessed).cpu() == test_labels).double().mean())
+                found[row, place, column] = _accuracy(head(features[index], labels[index]).predict(unseen), test_labels)
     majority = int(torch.unique(test_labels, return_counts=True)[1].max()) / len(test_labels)
     return LabelEfficiency(tuple(map(str, representations)), sizes, chosen, found, majority)
+
+
+def _accuracy(guessed: Any, labels: Tensor) -> float:
+    found = torch.as_tensor(guessed).cpu()
+    if found.shape != labels.shape or bool(found.isnan().any()):
+        raise ValueError(f"a head must predict {len(labels)} labels, and it gives {tuple(found.shape)} values or NaN")
+    return float((found == labels).double().mean())
 
 
 def _budgets(budgets: Sequence[int], labels: Tensor) -> tuple[int, ...]:

@@ -38,8 +38,8 @@ def components_table(m: Measurements[Params]) -> pl.DataFrame:
 @part.figure(
     "invariance",
     caption="Variance of trained tables over the spurious state, as a share of their norm², one mark per seed. Where "
-    "the second view redraws the state, curved losses remove it down to rounding; the hinge loss leaves what it cannot "
-    "see. Where the view keeps the state, all losses encode it. Values below 1e-20 are drawn there.",
+    "the second view redraws the state, curved losses remove it; the hinge loss leaves what it cannot see. Where the "
+    "view keeps the state, all losses encode it. Values below 1e-20 are drawn there.",
     shows=("C2c", "N3", "X1b"),
 )
 def invariance(m: Measurements[Params]) -> Any:

@@ -20,8 +20,8 @@ FULL = "T = {}"
     caption="Linear tasks: risk (mean squared error, label variance 1) of norm-bounded least squares on the optimal "
     "encoder of T tasks, against the number of labels, for three private shares v₂ of the label. T = 1 is the target's "
     "own encoder, for which there is a closed form while labels are fewer than its r features, 1 − m/r (dashed). With "
-    "v₂ = 0.1 the order is reversed; at 40 labels all risks are 0. Where shared features alone interpolate (m = s), "
-    "the universal encoder is at its worst.",
+    "v₂ = 0.1 it has the highest risk, not the lowest; at 40 labels all risks are 0. The encoder of 32 tasks is at its "
+    "worst where shared features alone interpolate (m = s), unless v₂ = 0.1.",
     shows=("C6a", "C6b", "C6c", "C6d", "C6e", "C6i", "N6", "X4b"),
 )
 def risk(m: Measurements[Params]) -> Any:
