@@ -33,6 +33,68 @@ def test_custom_generate_is_the_methods_own_generation(llama, ids, gem, options)
     assert torch.equal(llama.generate(**inputs, **options, custom_generate=gem), expected)
 
 
+def same_as_its_own(model, gem, ids, **options):
+    """What the filter generates by itself, which is also what generation makes of it as a custom loop."""
+    made, custom = [], {"attention_mask": torch.ones_like(ids), "custom_generate": gem}
+    for generate in (lambda: gem.generate(model, ids, **options), lambda: model.generate(ids, **custom, **options)):
+        torch.manual_seed(3)
+        made.append(generate())
+    assert torch.equal(*made)
+    return made[0]
+
+
+@pytest.mark.parametrize("gem", [GEM, CUT, GemFilter(layer=2, keep=60)], ids=["whole", "chunks", "all"])
+def test_a_callers_own_processor_or_criterion_goes_before_the_one_of_its_class(llama, ids, gem):
+    """Generation makes a criterion of length and warpers itself, and the caller's take their place."""
+    length = transformers.MaxLengthCriteria(max_length=min(gem.keep, 60) + 3)
+    criteria = transformers.StoppingCriteriaList([length])
+    assert (
+        same_as_its_own(llama, gem, ids, max_new_tokens=9, do_sample=False, stopping_criteria=criteria).shape[1] == 63
+    )
+    hot = transformers.LogitsProcessorList([transformers.TemperatureLogitsWarper(1e4)])
+    options = {"max_new_tokens": 6, "do_sample": True, "top_k": None, "temperature": 0.01}
+    warm = same_as_its_own(llama, gem, ids, logits_processor=hot, **options)
+    assert not torch.equal(warm, same_as_its_own(llama, gem, ids, **options))
+    same_as_its_own(llama, gem, ids, max_new_tokens=4, do_sample=False, max_time=100.0, min_new_tokens=2)
+
+
+def test_a_negative_prompt_is_not_lost(llama, ids):
+    options = {"max_new_tokens": 6, "do_sample": False, "guidance_scale": 4.0}
+    guided = same_as_its_own(llama, GEM, ids, negative_prompt_ids=ids[:, 5:40], **options)
+    assert not torch.equal(guided, same_as_its_own(llama, GEM, ids, **options))
+
+
+def test_a_streamer_that_would_wait_forever_is_refused(llama, ids):
+    with pytest.raises(ValueError, match=r"is handed no streamer: use gem\.generate\(model, \*\*inputs, streamer"):
+        llama.generate(ids, custom_generate=GEM, max_new_tokens=2, streamer=Heard())
+
+
+def test_embeddings_for_a_custom_loop_are_refused_by_name(llama, ids):
+    embedded = llama.get_input_embeddings()(ids)
+    for inputs in ({}, {"input_ids": ids}):
+        with pytest.raises(ValueError, match="do not pass inputs_embeds"):
+            llama.generate(**inputs, inputs_embeds=embedded, custom_generate=GEM, max_new_tokens=2)
+
+
+@pytest.mark.parametrize("gem", [GEM, CUT], ids=["whole", "chunks"])
+def test_lengths_hold_wherever_they_stand(llama, ids, gem):
+    """As in plain generation, a configuration that is passed is filled up from the model's own."""
+    end = int(gem.generate(llama, ids, max_new_tokens=4, do_sample=False)[0, 63])
+    config = transformers.GenerationConfig(do_sample=False)
+    llama.generation_config.max_length = 66
+    assert same_as_its_own(llama, gem, ids, generation_config=config).shape[1] == 66
+    assert same_as_its_own(llama, gem, ids, generation_config=config, max_new_tokens=2).shape[1] == 62
+    llama.generation_config.min_length = 62
+    for length in ({"max_length": 72}, {"max_new_tokens": 12}):
+        ended = same_as_its_own(llama, gem, ids, do_sample=False, eos_token_id=end, **length)
+        assert ended.shape[1] == 64
+
+
+def test_a_length_that_the_prompt_has_already_is_refused_in_its_own_numbers(llama, ids):
+    with pytest.raises(ValueError, match=r"max_length counts the prompt, too: 50 leaves no room .* its 60 tokens"):
+        GEM.generate(llama, ids, max_length=50)
+
+
 class Heard(transformers.generation.streamers.BaseStreamer):
     """What a streamer is handed, and how often it is told the end."""
 
