@@ -58,6 +58,14 @@ def test_a_callers_own_processor_or_criterion_goes_before_the_one_of_its_class(l
     same_as_its_own(llama, gem, ids, max_new_tokens=4, do_sample=False, max_time=100.0, min_new_tokens=2)
 
 
+def test_what_the_caller_turns_off_stays_off(llama, ids):
+    """None is not left out: without it the model's own end, and a default number of likely tokens, would come back."""
+    llama.generation_config.eos_token_id = int(GEM.generate(llama, ids, max_new_tokens=3, do_sample=False)[0, 61])
+    assert same_as_its_own(llama, GEM, ids, max_new_tokens=6, do_sample=False).shape[1] == 62
+    assert same_as_its_own(llama, GEM, ids, max_new_tokens=6, do_sample=False, eos_token_id=None).shape[1] == 66
+    same_as_its_own(llama, GEM, ids, max_new_tokens=6, do_sample=True, temperature=1e4, top_k=None, eos_token_id=None)
+
+
 def test_a_negative_prompt_is_not_lost(llama, ids):
     options = {"max_new_tokens": 6, "do_sample": False, "guidance_scale": 4.0}
     guided = same_as_its_own(llama, GEM, ids, negative_prompt_ids=ids[:, 5:40], **options)

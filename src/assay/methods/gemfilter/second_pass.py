@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from assay.methods.gemfilter.adapter import added_by_the_caller, positions_of, refuse_a_streamer
+from assay.methods.gemfilter.adapter import added_by_the_caller, positions_of, refuse_a_streamer, turned_off
 from assay.methods.gemfilter.cautions import no_room
 from assay.methods.gemfilter.prompts import prompt_of, tokens_alone
 from assay.methods.gemfilter.selection import Selection
@@ -121,4 +121,5 @@ def decode_for(
     prompt = prompt_of(model, ids, attention_mask=mask)
     selection = method.select(model, ids, attention_mask=mask)
     options = {"generation_config": config, "logits_processor": processors, "stopping_criteria": criteria}
+    options |= turned_off(model, config)
     return answer_from(model, selection, prompt.input_ids, **options, **rest)

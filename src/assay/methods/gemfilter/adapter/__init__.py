@@ -23,7 +23,7 @@ from assay.methods.gemfilter.adapter.decoder import (
     positions_of,
     sliding_window,
 )
-from assay.methods.gemfilter.adapter.decoding import added_by_the_caller, refuse_a_streamer
+from assay.methods.gemfilter.adapter.decoding import added_by_the_caller, refuse_a_streamer, turned_off
 from assay.methods.gemfilter.adapter.memory import sequence_bytes
 from assay.methods.gemfilter.adapter.projecting import Projected
 from assay.methods.gemfilter.adapter.reading import read_layers
@@ -51,5 +51,6 @@ __all__ = [
     "sliding_window",
     "trimmed_cache",
     "trimmed_copy",
+    "turned_off",
     "untouched_copy",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import Any
 
@@ -43,6 +44,14 @@ def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(_equal, one, other))
     return one is other or (type(one) is type(other) and not isinstance(one, Tensor) and bool(one == other))
+
+
+def turned_off(model: Any, config: Any) -> dict[str, None]:
+    """Options that a prepared configuration has at None, since the caller said so: left alone they would be filled with
+    the model's own or a default once more. Lengths are not among them."""
+    filled, _ = model._prepare_generation_config(copy.deepcopy(config))
+    options = {name for name, value in vars(config).items() if value is None and name[0] != "_"}
+    return {name: None for name in sorted(options) if "length" not in name and getattr(filled, name) is not None}
 
 
 def refuse_a_streamer(method: Any) -> None:
