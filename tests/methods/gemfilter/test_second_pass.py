@@ -198,6 +198,37 @@ def test_inputs_beyond_tokens_are_refused(llama, ids, name):
             run()
 
 
+def test_images_are_refused_where_generation_has_encoded_them(ids):
+    """A custom loop is handed what the vision tower made of them."""
+    sizes = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2)
+    text = {"model_type": "llama", "vocab_size": 97, **sizes}
+    vision = {"model_type": "clip_vision_model", "image_size": 14, "patch_size": 7, **sizes}
+    config = transformers.LlavaConfig(text_config=text, vision_config=vision, image_token_index=96)
+    model, gem = transformers.LlavaForConditionalGeneration(config).eval(), GemFilter(layer=1, keep=20)
+    ids = ids.clamp_max(90)
+    same_as_its_own(model, gem, ids, max_new_tokens=3, do_sample=False)
+    ids[0, 5:9] = 96
+    seen = {"pixel_values": torch.ones(1, 3, 14, 14), "max_new_tokens": 3}
+    assert model.generate(ids, **seen).shape == (1, 63)
+    for generate in (
+        lambda: gem.generate(model, ids, **seen),
+        lambda: model.generate(ids, custom_generate=gem, **seen),
+    ):
+        with pytest.raises(ValueError, match="do not pass pixel_values"):
+            generate()
+
+
+@pytest.mark.parametrize("prompt", ["hello", ["hello"], [[3, 4, 5], [3, 4]]])
+def test_what_is_no_table_of_numbers_is_told_what_to_do(llama, prompt):
+    with pytest.raises(ValueError, match="give a text to the tokenizer first, and pad prompts of several lengths"):
+        GEM.generate(llama, prompt)
+
+
+def test_two_prompts_in_one_call_are_refused(llama, ids):
+    with pytest.raises(ValueError, match="input_ids came twice"):
+        GEM.generate(llama, ids, input_ids=ids[:, :9])
+
+
 def test_types_of_tokens_are_left_out_where_they_say_nothing(llama, ids):
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
     expected = GEM.generate(llama, ids, max_new_tokens=3, do_sample=False)
