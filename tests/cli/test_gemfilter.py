@@ -202,6 +202,7 @@ def test_layers_are_scanned_and_drawn_with_their_stages(folder, tmp_path):
         (["--chunk", 0], "chunk must be at least 2"),
         (["--tail", 20], "a tail stands behind every chunk: it goes with chunk only"),
         (["--prompt-file", "empty.txt"], "empty.txt is empty: there is nothing to read"),
+        (["--prompt-file", "mark.txt"], "mark.txt is empty: there is nothing to read"),
         (["--prompt-file", "missing.txt"], "cannot read missing.txt"),
         (["--page", "no/such/place.html"], "cannot write no/such/place.html"),
         (["--model", "./text.txt"], "the model './text.txt' is not here: it holds no config.json"),
@@ -211,6 +212,7 @@ def test_bad_words_get_one_sentence(folder, words, sentence):
     usual = {"--model": folder, "--prompt-file": folder / "text.txt", "--keep": 20, "--layer": 1}
     usual |= dict(zip(words[::2], words[1::2], strict=True))
     (folder / "empty.txt").write_text(" \n")
+    (folder / "mark.txt").write_text("\n", encoding="utf-8-sig")
     done = assay("gemfilter", *(part for pair in usual.items() for part in pair), cwd=folder)
     assert done.returncode == 2, done.stderr
     last = done.stderr.strip().splitlines()[-1]
@@ -234,12 +236,14 @@ def test_bad_words_get_one_sentence(folder, words, sentence):
         (["--chunk", "much"], "--chunk takes a number of tokens or 'auto', not 'much'"),
         (["--chunk", 1], "chunk must be at least 2"),
         (["--lengths", 40, "--layer", "auto"], "a needle prompt of 40 tokens leaves no room"),
+        (["--haystack", "blank.txt"], "blank.txt is empty: there is nothing to read"),
         (["--haystack", "model.safetensors"], "it is not text in UTF-8"),
     ],
 )
 def test_bad_grids_get_one_sentence(folder, words, sentence):
     usual = {"--model": folder, "--lengths": 150, "--layer": 1}
     usual |= dict(zip(words[::2], words[1::2], strict=True))
+    (folder / "blank.txt").write_text("\n \n")
     done = assay("needle", *(part for pair in usual.items() for part in pair), cwd=folder)
     assert done.returncode == 2, done.stderr
     assert sentence in done.stderr.strip().splitlines()[-1]
@@ -270,6 +274,33 @@ def test_words_that_mean_nothing_are_refused_before_a_model_is_loaded(folder, co
     assert sentence in done.stderr
     assert "loading" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_what_is_named_twice_runs_once_and_lengths_beyond_the_context_are_told_of(folder):
+    done = assay(
+        "needle",
+        "--model",
+        folder,
+        "--lengths",
+        "600,600",
+        "--depths",
+        1,
+        "--methods",
+        "full,full",
+        "--haystack",
+        folder / "text.txt",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["rows"]) == 1
+    assert done.stderr.count("the prompt's 600 tokens exceed the 512 that the model was trained for") == 1
+
+
+def test_the_mark_of_an_editor_is_no_part_of_a_text(folder, tmp_path):
+    from assay.cli.refusals import text_of
+
+    (tmp_path / "marked.txt").write_text("This is sentence number 7.", encoding="utf-8-sig")
+    assert text_of(tmp_path / "marked.txt") == "This is sentence number 7."
 
 
 def test_an_answer_with_brackets_is_printed_as_it_is():

@@ -62,9 +62,7 @@ def gemfilter(
     from assay.evaluation import highlighted
     from assay.methods.gemfilter.comparing import Comparison, ask
 
-    text = text_of(prompt_file)
-    if not text.strip():
-        raise UserError(f"{prompt_file} is empty: there is nothing to read")
+    text = _filled(prompt_file)
     writable(page)
     with one_sentence():
         comparison = Comparison(("gemfilter", *_names(compare)), _keep(keep), _layer(layer), rule, _chunk(chunk), tail)
@@ -131,7 +129,7 @@ def needle(
         raise UserError("a heat map needs at least one method")
     for path in (out, layers):
         writable(path, pictures.SUFFIXES)
-    text = None if haystack is None else text_of(haystack)
+    text = None if haystack is None else _filled(haystack)
     with one_sentence():
         comparison = Comparison(
             _names(methods), None if keep is None else _keep(keep), _layer(layer), rule, _chunk(chunk)
@@ -161,6 +159,12 @@ def _loaded(model: str, device: str) -> Any:
     return load_model(model, device=pick_device(device))
 
 
+def _filled(path: Path) -> str:
+    if not (text := text_of(path)).strip():
+        raise UserError(f"{path} is empty: there is nothing to read")
+    return text
+
+
 def _layer(layer: str) -> int | Literal["auto"]:
     if layer == "auto":
         return "auto"
@@ -187,12 +191,12 @@ def _chunk(chunk: str | None) -> int | Literal["auto"] | None:
 
 
 def _names(methods: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in methods.split(",") if name.strip())
+    return tuple(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
 
 
 def _sizes(lengths: str) -> list[int]:
     try:
-        sizes = [int(part) for part in lengths.split(",")]
+        sizes = list(dict.fromkeys(int(part) for part in lengths.split(",")))
     except ValueError:
         sizes = []
     if not sizes or min(sizes) < 1:

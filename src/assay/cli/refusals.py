@@ -26,9 +26,9 @@ def one_sentence() -> Iterator[None]:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file."""
+    """The text of a file, without the mark that some editors put in front of it."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise UserError(f"cannot read {path}: {reason}") from None

@@ -396,3 +396,10 @@ def test_prompts_with_the_padding_token_inside_are_read_whole(llama, ids):
         return_dict_in_generate=True,
     )
     assert not torch.allclose(guessed.logits[0], kept.logits[0])
+
+
+@pytest.mark.parametrize("method", [SnapKV(20, window=8), H2O(20, window=8), FullAttention()])
+def test_a_baseline_is_no_custom_loop_and_says_so(llama, ids, method):
+    """Generation passes over what cannot be called, and would answer with full attention."""
+    with pytest.raises(ValueError, match=f"{method.name} is no custom_generate, since it needs its own cache"):
+        llama.generate(ids, custom_generate=method, max_new_tokens=2)

@@ -54,3 +54,11 @@ def test_shares_have_their_limits(llama, ids):
         with pytest.raises(ValueError, match="prompts of several lengths have several shares"):
             MAKE[name](0.5).generate(llama, padded, attention_mask=mask, max_new_tokens=2)
     assert budget_of(0.001, 60) == 1
+
+
+def test_forced_tokens_that_a_share_does_not_hold_are_refused(llama, ids):
+    gem = GemFilter(layer=2, keep=0.05, keep_first=1, keep_last=3)
+    with pytest.raises(ValueError, match=r"keep = 0.05 of 60 tokens is 3, and keep_first and keep_last ask for 4"):
+        gem.select(llama, ids)
+    assert gem.select(llama, ids.repeat(1, 2)).kept()[-3:] == [117, 118, 119]
+    assert gem.select(llama, ids[:, :1]).kept() == [0]

@@ -239,3 +239,8 @@ def test_choices_that_make_no_sense_are_refused(model, tokenizer):
         choose_filter_layer(model, tokenizer, keep=600)
     with pytest.raises(ValueError, match="compared by their last rows"):
         GemFilter(layer="auto", keep=24, row="middle").resolved(model, tokenizer, 120)
+
+
+def test_a_text_without_a_name_is_refused(tokenizer):
+    with pytest.raises(ValueError, match=r"texts are given by their names, as in \{'minutes': text\}, not as str"):
+        calibration(tokenizer, 300, 18, texts=TEXT)

@@ -51,6 +51,20 @@ def test_prompts_beyond_the_context_are_told_of_and_read_in_chunks(loaded):
         Comparison(("one-run",), chunk=64)
 
 
+def test_a_question_about_nothing_is_refused(loaded):
+    for text in ("", " \n"):
+        with pytest.raises(ValueError, match="the text is empty: there is nothing to read"):
+            ask(loaded, Comparison(layer=1), text, "What is sentence number?")
+
+
+def test_needles_beyond_the_context_are_told_of_once(loaded):
+    for methods, told in ((("full", "snapkv"), 1), (("gemfilter",), 0)):
+        said = []
+        NeedleTest(Comparison(methods, layer=1), [600], depths=2, haystack=TEXT).run(loaded, said.append)
+        assert sum("the prompt's 600 tokens exceed the 512" in sentence for sentence in said) == told
+        assert sum("600 tokens at once exceed" in sentence for sentence in said) == 1 - told
+
+
 def test_chunks_end_in_the_whole_question(loaded):
     said, long, question = [], " ".join([TEXT] * 3), "What is sentence number " * 40 + "served?"
     cut = {"methods": ("gemfilter",), "keep": 40, "layer": 1, "chunk": 60}
@@ -136,6 +150,8 @@ def test_words_that_mean_nothing_are_refused_without_a_model():
     for name in ("depths", "prompts"):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
             NeedleTest(Comparison(), [100], **{name: 0})
+    with pytest.raises(ValueError, match="the haystack is empty: leave it out for Python's manual"):
+        NeedleTest(Comparison(), [100], haystack=" \n")
     with pytest.raises(ValueError, match="at least one method, or a scan"):
         NeedleTest(Comparison(()), [100])
     with pytest.raises(ValueError, match=r"needle must be one of ingredient, .* or your own as .*, not 'gold'"):

@@ -220,6 +220,14 @@ def test_attention_in_code_of_its_own_is_refused_with_its_name(ids, family):
         GemFilter(1, 16).select(model, ids)
 
 
+def test_attention_in_an_unusual_place_is_refused_with_its_true_reason(llama, ids):
+    """Two in a layer, as LongCat-Flash has them, or one inside another module: neither is code of its own."""
+    for layer in llama.model.layers:
+        layer.self_attn = torch.nn.ModuleList([layer.self_attn])
+    with pytest.raises(ValueError, match="its layers keep LlamaAttention in a place that is not known, or several"):
+        GemFilter(1, 16).select(llama, ids)
+
+
 def test_an_indexer_is_refused(llama, ids):
     llama.model.layers[0].self_attn.indexer = torch.nn.Identity()
     with pytest.raises(ValueError, match=r"what an indexer picks \(LlamaAttention\)"):

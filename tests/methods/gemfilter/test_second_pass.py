@@ -33,6 +33,76 @@ def test_custom_generate_is_the_methods_own_generation(llama, ids, gem, options)
     assert torch.equal(llama.generate(**inputs, **options, custom_generate=gem), expected)
 
 
+def same_as_its_own(model, gem, ids, **options):
+    """What the filter generates by itself, which is also what generation makes of it as a custom loop."""
+    made, custom = [], {"attention_mask": torch.ones_like(ids), "custom_generate": gem}
+    for generate in (lambda: gem.generate(model, ids, **options), lambda: model.generate(ids, **custom, **options)):
+        torch.manual_seed(3)
+        made.append(generate())
+    assert torch.equal(*made)
+    return made[0]
+
+
+@pytest.mark.parametrize("gem", [GEM, CUT, GemFilter(layer=2, keep=60)], ids=["whole", "chunks", "all"])
+def test_a_callers_own_processor_or_criterion_goes_before_the_one_of_its_class(llama, ids, gem):
+    """Generation makes a criterion of length and warpers itself, and the caller's take their place."""
+    length = transformers.MaxLengthCriteria(max_length=min(gem.keep, 60) + 3)
+    criteria = transformers.StoppingCriteriaList([length])
+    assert (
+        same_as_its_own(llama, gem, ids, max_new_tokens=9, do_sample=False, stopping_criteria=criteria).shape[1] == 63
+    )
+    hot = transformers.LogitsProcessorList([transformers.TemperatureLogitsWarper(1e4)])
+    options = {"max_new_tokens": 6, "do_sample": True, "top_k": None, "temperature": 0.01}
+    warm = same_as_its_own(llama, gem, ids, logits_processor=hot, **options)
+    assert not torch.equal(warm, same_as_its_own(llama, gem, ids, **options))
+    same_as_its_own(llama, gem, ids, max_new_tokens=4, do_sample=False, max_time=100.0, min_new_tokens=2)
+
+
+def test_what_the_caller_turns_off_stays_off(llama, ids):
+    """None is not left out: without it the model's own end, and a default number of likely tokens, would come back."""
+    llama.generation_config.eos_token_id = int(GEM.generate(llama, ids, max_new_tokens=3, do_sample=False)[0, 61])
+    assert same_as_its_own(llama, GEM, ids, max_new_tokens=6, do_sample=False).shape[1] == 62
+    assert same_as_its_own(llama, GEM, ids, max_new_tokens=6, do_sample=False, eos_token_id=None).shape[1] == 66
+    same_as_its_own(llama, GEM, ids, max_new_tokens=6, do_sample=True, temperature=1e4, top_k=None, eos_token_id=None)
+
+
+def test_a_negative_prompt_is_not_lost(llama, ids):
+    options = {"max_new_tokens": 6, "do_sample": False, "guidance_scale": 4.0}
+    guided = same_as_its_own(llama, GEM, ids, negative_prompt_ids=ids[:, 5:40], **options)
+    assert not torch.equal(guided, same_as_its_own(llama, GEM, ids, **options))
+
+
+def test_a_streamer_that_would_wait_forever_is_refused(llama, ids):
+    with pytest.raises(ValueError, match=r"is handed no streamer: use gem\.generate\(model, \*\*inputs, streamer"):
+        llama.generate(ids, custom_generate=GEM, max_new_tokens=2, streamer=Heard())
+
+
+def test_embeddings_for_a_custom_loop_are_refused_by_name(llama, ids):
+    embedded = llama.get_input_embeddings()(ids)
+    for inputs in ({}, {"input_ids": ids}):
+        with pytest.raises(ValueError, match="do not pass inputs_embeds"):
+            llama.generate(**inputs, inputs_embeds=embedded, custom_generate=GEM, max_new_tokens=2)
+
+
+@pytest.mark.parametrize("gem", [GEM, CUT], ids=["whole", "chunks"])
+def test_lengths_hold_wherever_they_stand(llama, ids, gem):
+    """As in plain generation, a configuration that is passed is filled up from the model's own."""
+    end = int(gem.generate(llama, ids, max_new_tokens=4, do_sample=False)[0, 63])
+    config = transformers.GenerationConfig(do_sample=False)
+    llama.generation_config.max_length = 66
+    assert same_as_its_own(llama, gem, ids, generation_config=config).shape[1] == 66
+    assert same_as_its_own(llama, gem, ids, generation_config=config, max_new_tokens=2).shape[1] == 62
+    llama.generation_config.min_length = 62
+    for length in ({"max_length": 72}, {"max_new_tokens": 12}):
+        ended = same_as_its_own(llama, gem, ids, do_sample=False, eos_token_id=end, **length)
+        assert ended.shape[1] == 64
+
+
+def test_a_length_that_the_prompt_has_already_is_refused_in_its_own_numbers(llama, ids):
+    with pytest.raises(ValueError, match=r"max_length counts the prompt, too: 50 leaves no room .* its 60 tokens"):
+        GEM.generate(llama, ids, max_length=50)
+
+
 class Heard(transformers.generation.streamers.BaseStreamer):
     """What a streamer is handed, and how often it is told the end."""
 
@@ -126,6 +196,37 @@ def test_inputs_beyond_tokens_are_refused(llama, ids, name):
     ):
         with pytest.raises(ValueError, match=f"do not pass {name}"):
             run()
+
+
+def test_images_are_refused_where_generation_has_encoded_them(ids):
+    """A custom loop is handed what the vision tower made of them."""
+    sizes = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2)
+    text = {"model_type": "llama", "vocab_size": 97, **sizes}
+    vision = {"model_type": "clip_vision_model", "image_size": 14, "patch_size": 7, **sizes}
+    config = transformers.LlavaConfig(text_config=text, vision_config=vision, image_token_index=96)
+    model, gem = transformers.LlavaForConditionalGeneration(config).eval(), GemFilter(layer=1, keep=20)
+    ids = ids.clamp_max(90)
+    same_as_its_own(model, gem, ids, max_new_tokens=3, do_sample=False)
+    ids[0, 5:9] = 96
+    seen = {"pixel_values": torch.ones(1, 3, 14, 14), "max_new_tokens": 3}
+    assert model.generate(ids, **seen).shape == (1, 63)
+    for generate in (
+        lambda: gem.generate(model, ids, **seen),
+        lambda: model.generate(ids, custom_generate=gem, **seen),
+    ):
+        with pytest.raises(ValueError, match="do not pass pixel_values"):
+            generate()
+
+
+@pytest.mark.parametrize("prompt", ["hello", ["hello"], [[3, 4, 5], [3, 4]]])
+def test_what_is_no_table_of_numbers_is_told_what_to_do(llama, prompt):
+    with pytest.raises(ValueError, match="give a text to the tokenizer first, and pad prompts of several lengths"):
+        GEM.generate(llama, prompt)
+
+
+def test_two_prompts_in_one_call_are_refused(llama, ids):
+    with pytest.raises(ValueError, match="input_ids came twice"):
+        GEM.generate(llama, ids, input_ids=ids[:, :9])
 
 
 def test_types_of_tokens_are_left_out_where_they_say_nothing(llama, ids):

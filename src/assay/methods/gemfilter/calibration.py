@@ -43,6 +43,8 @@ def calibration(
     needles, the first half of your own or ``CHOOSING`` choose, and the others judge. A single needle, or kind of
     needles, does both. Texts, needles and depths go round, each at its own pace."""
     whole("prompts", prompts, 4)
+    if texts is not None and not isinstance(texts, Mapping):
+        raise ValueError(f"texts are given by their names, as in {{'minutes': text}}, not as {type(texts).__name__}")
     cut = {name: halves(text) for name, text in (haystacks() if texts is None else texts).items()}
     if not cut:
         raise ValueError("a layer is measured on at least one text")

@@ -103,6 +103,11 @@ class Comparison:
         tell(choice.sentence() if choice.reliable else f"not reliable: {choice.sentence()}")
         return choice.filter()
 
+    def check_context(self, loaded: Loaded, length: int, tell: Tell = _silent) -> None:
+        """``tell`` hears of a prompt that is too long for a method which reads it whole; a filter says so itself."""
+        if set(self.methods) - {"gemfilter"} and length > (most := context_length(loaded.model, length)):
+            tell(f"the prompt's {length:,} tokens exceed the {most:,} that the model was trained for")
+
     def asking(self, chosen: GemFilter, loaded: Loaded, length: int, question: int, tell: Tell = _silent) -> GemFilter:
         """The filter whose chunks end in the whole question: the last ``question`` tokens of a prompt of ``length``, 0
         where nobody knows it. ``tell`` hears what a chunk may lack of it.
@@ -196,9 +201,10 @@ def ask(
     tell: Tell = _silent,
 ) -> Answered:
     """Every method's answer to a question about a long text, ``new`` tokens at most."""
+    if not text.strip():
+        raise ValueError("the text is empty: there is nothing to read")
     ids, templated = chat_ids(loaded, text, question, chat=chat)
-    if len(ids) > (most := context_length(loaded.model, len(ids))) and comparison.methods != ("gemfilter",):
-        tell(f"the prompt's {len(ids):,} tokens exceed the {most:,} that the model was trained for")
+    comparison.check_context(loaded, len(ids), tell)
     chosen = comparison.filter(loaded, len(ids), tell)
     asked = question_tokens(loaded, ids, question, chat=chat)
     chosen = comparison.asking(chosen, loaded, len(ids), asked, tell)

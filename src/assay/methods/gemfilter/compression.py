@@ -46,6 +46,13 @@ class Compression(ABC):
         """Called after every layer's attention while decoding."""
         return
 
+    def __call__(self, model: nn.Module, input_ids: Tensor, **_: Any) -> Any:
+        """``model.generate(**inputs, custom_generate=...)`` prepares a cache of its own, and would pass over in silence
+        what cannot be called."""
+        raise ValueError(
+            f"{self.name} is no custom_generate, since it needs its own cache: use its generate(model, ...)"
+        )
+
     def generate(self, model: nn.Module, inputs: Any = None, **kwargs: Any) -> Any:
         """Prefill, compress layer by layer as it goes, decode. Takes and returns what ``model.generate`` does."""
         given, kwargs = parts_of(inputs, kwargs)

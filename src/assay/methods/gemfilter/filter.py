@@ -271,7 +271,11 @@ class GemFilter:
 
     def budget(self, length: int) -> int:
         """How many tokens of a prompt of ``length`` stay."""
-        return budget_of(self.keep, length)
+        room, forced = budget_of(self.keep, length), self.keep_first + self.keep_last
+        if forced > room and room < length:
+            share = f"keep = {self.keep} of {length} tokens is {room}"
+            raise ValueError(f"{share}, and keep_first and keep_last ask for {forced} tokens")
+        return room
 
     def at(self, layer: int) -> GemFilter:
         """The same filter at another layer."""

@@ -79,6 +79,8 @@ class NeedleTest:
         check_fields(self)
         if not isinstance(self.needle, Needle):
             one_of("needle", self.needle, NEEDLES, " or your own as 'sentence|question|answer'")
+        if self.haystack is not None and not self.haystack.strip():
+            raise ValueError("the haystack is empty: leave it out for Python's manual")
         if not (self.comparison.methods or self.scan):
             raise ValueError("a needle test needs at least one method, or a scan of the layers")
 
@@ -91,6 +93,7 @@ class NeedleTest:
             keep = report.budgets[size] = self.comparison.budget(size)
             # Prompts first: a length that leaves no room is refused before a layer is measured at another one.
             grid = list(needle_grid(loaded.tokenizer, [size], places, self.prompts, needle=self.needle, **options))
+            self.comparison.check_context(loaded, size, tell)
             chosen = self.comparison.filter(loaded, size, tell)
             asked = max(question_tokens(loaded, one.input_ids, one.needle.question, chat=one.chat) for one in grid)
             chosen = self.comparison.asking(chosen, loaded, size, asked, tell)

@@ -43,10 +43,15 @@ _TOKENS = ("input_ids", "attention_mask")
 # Tensors that say nothing about single tokens of the prompt.
 _HARMLESS = ("negative_prompt_ids", "negative_prompt_attention_mask", "logits_to_keep")
 
+# What generation makes of other inputs before a decoding loop sees them.
+_ENCODED = {"mm_encoder_outputs": "pixel_values"}
+
 
 def parts_of(inputs: Any, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tokens of a call with their mask, and everything else: what a tokenizer returns may hold more than tokens."""
     given = dict(inputs) if isinstance(inputs, Mapping) else {} if inputs is None else {"input_ids": inputs}
+    if given.get("input_ids") is not None and kwargs.get("input_ids") is not None:
+        raise ValueError("input_ids came twice, as inputs and by name: pass them once")
     given |= kwargs
     return {name: given.pop(name) for name in _TOKENS if name in given}, given
 
@@ -62,10 +67,16 @@ def tokens_alone(others: dict[str, Any]) -> dict[str, Any]:
     if kinds is not None and not bool(torch.as_tensor(kinds).any()):
         del others["token_type_ids"]
     for name, value in others.items():
-        parts = value if isinstance(value, (list, tuple)) else [value]
-        if name not in _HARMLESS and (any(isinstance(part, Tensor) for part in parts) or name == "token_type_ids"):
-            raise ValueError(f"a prompt is read as tokens alone, at positions of its own: do not pass {name}")
+        if name not in _HARMLESS and (_holds_tensors(value) or name == "token_type_ids"):
+            said = _ENCODED.get(name, name)
+            raise ValueError(f"a prompt is read as tokens alone, at positions of its own: do not pass {said}")
     return others
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, (Mapping, list, tuple)):
+        return any(map(_holds_tensors, value.values() if isinstance(value, Mapping) else value))
+    return isinstance(value, Tensor)
 
 
 def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
@@ -75,7 +86,7 @@ def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
         raise ValueError("GemFilter needs input_ids: there are no tokens to gather from inputs_embeds alone")
     tokens_alone(others)
     device = next(model.parameters()).device
-    ids = torch.as_tensor(given["input_ids"], device=device)
+    ids = _as_tensor(given["input_ids"], device)
     ids = ids[None] if ids.dim() == 1 else ids
     if ids.dim() != 2 or ids.is_floating_point() or ids.numel() == 0:
         what = f"{ids.dtype} {tuple(ids.shape)}"
@@ -84,13 +95,23 @@ def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
     if mask is None:
         _refuse_hidden_padding(model, ids)
         return Prompt(ids)
-    mask = torch.as_tensor(mask, device=device).bool()
+    mask = _as_tensor(mask, device).bool()
     mask = mask[None] if mask.dim() == 1 else mask
     if mask.shape != ids.shape:
         raise ValueError(f"attention_mask has shape {tuple(mask.shape)}, input_ids {tuple(ids.shape)}")
     if not bool(mask.any(dim=1).all()):
         raise ValueError("a prompt of the batch is empty: its attention_mask has no real token")
     return Prompt(ids) if bool(mask.all()) else Prompt(ids, mask)
+
+
+def _as_tensor(numbers: Any, device: torch.device) -> Tensor:
+    try:
+        return torch.as_tensor(numbers, device=device)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "input_ids must be integers, (tokens,) or (batch, tokens): give a text to the tokenizer first, and pad "
+            "prompts of several lengths"
+        ) from None
 
 
 def _refuse_hidden_padding(model: nn.Module, ids: Tensor) -> None:

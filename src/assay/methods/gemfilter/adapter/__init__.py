@@ -23,7 +23,7 @@ from assay.methods.gemfilter.adapter.decoder import (
     positions_of,
     sliding_window,
 )
-from assay.methods.gemfilter.adapter.decoding import added_by_the_caller
+from assay.methods.gemfilter.adapter.decoding import added_by_the_caller, refuse_a_streamer, turned_off
 from assay.methods.gemfilter.adapter.memory import sequence_bytes
 from assay.methods.gemfilter.adapter.projecting import Projected
 from assay.methods.gemfilter.adapter.reading import read_layers
@@ -45,10 +45,12 @@ __all__ = [
     "read_layers",
     "read_state",
     "read_tail",
+    "refuse_a_streamer",
     "sequence_bytes",
     "side_by_side",
     "sliding_window",
     "trimmed_cache",
     "trimmed_copy",
+    "turned_off",
     "untouched_copy",
 ]

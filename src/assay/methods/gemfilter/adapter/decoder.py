@@ -41,10 +41,21 @@ def attention_at(model: nn.Module) -> dict[int, nn.Module]:
             found[index] = readable[0]
         others += parts
     if not found:
-        kinds = ", ".join(sorted({type(part).__name__ for part in others}))
-        why = f"{kinds} does not go through transformers' attention interface" if kinds else "its layers have none"
-        raise ValueError(f"the queries and keys of {type(model).__name__} cannot be read: {why}")
+        raise ValueError(f"the queries and keys of {type(model).__name__} cannot be read: {_why(model, others)}")
     return found
+
+
+def _why(model: nn.Module, parts: list[nn.Module]) -> str:
+    """Why no attention is read: one that stands elsewhere in the layers, one with code of its own, or none."""
+    inner = [part for layer in layers_of(model) for part in layer.modules()]
+    if elsewhere := _kinds([part for part in inner if _attends_through_the_interface(part)]):
+        return f"its layers keep {elsewhere} in a place that is not known, or several of them"
+    kinds = _kinds(parts) or _kinds([part for part in inner if "Attention" in type(part).__name__])
+    return f"{kinds} does not go through transformers' attention interface" if kinds else "its layers have none"
+
+
+def _kinds(parts: list[nn.Module]) -> str:
+    return ", ".join(sorted({type(part).__name__ for part in parts}))
 
 
 def attentions_of(model: nn.Module) -> list[nn.Module]:
