@@ -71,6 +71,21 @@ def test_a_part_of_a_preset_is_saved_under_a_name_that_says_which(bench, tmp_pat
     assert 0 < len(judged) < len(found)
 
 
+def test_a_part_of_many_arms_has_a_name_that_every_file_system_takes(bench, tmp_path):
+    store, study = bench.store("choosy"), bench.study("choosy")
+    manifest = bench.run("choosy", preset="laptop", arms="linear,double").manifest
+    names = []
+    for last in ("z", "zz"):
+        asked = ",".join([*(f"arm-{k:02}" for k in range(40)), last])
+        path = results.save_summary(tmp_path, store, study, manifest.model_copy(update={"asked_arms": asked}), [])
+        assert path.exists()
+        assert path.name.startswith("choosy.laptop.arm-00+arm-01+arm-02+")
+        assert len(path.name) <= 255
+        names.append(path.name)
+    assert names[0] != names[1]
+    assert all("+16-more-" in name for name in names)
+
+
 def test_a_heading_says_what_a_preset_does_not(bench):
     asked = bench.run("choosy", overrides={"dim": "5", "width": "3"}, arms="double,linear", seeds=4).manifest
     assert bench.run("choosy").manifest.heading == "choosy, preset smoke"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from .store import Store
 from .study import Study
 
 BUNDLED = "digits"  # the image set that needs no download
+LONGEST = 200  # characters for the arms in the name of a saved file, which file systems end at 255
 SCHEMA = {"arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "metric": pl.String, "value": pl.Float64}
 
 
@@ -146,6 +148,15 @@ def check_quotable(store: Store, study: Study, manifest: Manifest) -> None:
         raise UserError(f"{run} is not saved, because {why}; save a whole run of the preset as it is")
 
 
+def _part_name(arms: list[str]) -> str:
+    """All arms, or as many as a file's name has room for and what tells the rest apart."""
+    name = "+".join(arms)
+    if len(name) <= LONGEST:
+        return name
+    shown = [arm for at, arm in enumerate(arms) if len("+".join(arms[: at + 1])) <= LONGEST - 20]
+    return f"{'+'.join(shown)}+{len(arms) - len(shown)}-more-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+
+
 def save_summary(
     folder: Path, store: Store, study: Study, manifest: Manifest, found: list[Finding], fresh_seeds: str = ""
 ) -> Path:
@@ -153,7 +164,7 @@ def save_summary(
     that a fresh clone does not have: what everybody gets and a run on more data lie side by side."""
     check_quotable(store, study, manifest)
     arms = manifest.asked_arms
-    part = "." + "+".join(sorted(word.strip() for word in arms.split(","))) if arms else ""
+    part = f".{_part_name(sorted(word.strip() for word in arms.split(',')))}" if arms else ""
     larger = "+".join(name for name in manifest.data if name != BUNDLED)
     rows = [finding.row() for finding in found if not part or finding.judgement.verdict != "not run"]
     judged = [{name: value for name, value in row.items() if name != "run"} for row in rows]
