@@ -141,6 +141,13 @@ def test_every_keeps_all_rows_and_counts_seeds(m):
     assert every.at_least(0.1).verdict == "fails"
 
 
+def test_every_of_several_arms_needs_each_of_them(m):
+    assert len(m.every("accuracy", arm=["network", "kernel"]).values) == 12 + 9
+    with pytest.raises(NotMeasured, match="the arm 'forest' did not run"):
+        m.every("accuracy", arm=["network", "forest"])
+    assert len(m.rows("accuracy", arm=["network", "forest"])) == 12  # what is there is drawn
+
+
 def test_rows_select_by_value_by_list_and_by_absence(m):
     assert m.rows("accuracy", step=[0, 1])["step"].unique().sort().to_list() == [0, 1]
     assert m.rows(step=None)["metric"].unique().to_list() == ["rank"]

@@ -160,7 +160,10 @@ class Measurements(Generic[P]):
         return Values.measured(found, what, dict.fromkeys(found, trials) if trials else None)
 
     def every(self, metric: str | Sequence[str], **where: Any) -> Every:
-        """All matching rows, for a criterion that no row may miss."""
+        """All matching rows, for a criterion that no row may miss; of several arms each must have run."""
+        arms = where.get("arm")
+        for arm in () if arms is None or isinstance(arms, str) else arms:
+            self.rows(metric, **{**where, "arm": arm})
         rows = self.rows(metric, **where)
         return Every(rows, _name(metric if isinstance(metric, str) else " and ".join(metric), where))
 
