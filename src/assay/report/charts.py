@@ -16,6 +16,7 @@ from .theme import row_count
 
 FORMATS = ("svg", "png", "pdf")
 _CANVAS_FROM = 4000  # rows; a browser slows down with as many SVG elements
+_WORDS_OR_DECIMALS = re.compile(r">[^<>]+<|(?<=\d)\.\d{3,}")
 
 
 def drawing(spec: dict[str, Any]) -> str:
@@ -37,9 +38,13 @@ def slim(svg: str) -> str:
     pixel, and opacity where it needs no layer of its own: files that are three to five times smaller."""
     svg = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"| opacity="1"', "", svg)
     svg = re.sub(r'(<path [^>]*?) opacity="([\d.]+)"', r'\1 fill-opacity="\2" stroke-opacity="\2"', svg)
-    return re.sub(
-        r"(?<=\d)\.\d{3,}", lambda found: f"{float(found[0]):.2f}"[1:] if float(found[0]) < 0.995 else ".99", svg
-    )
+    return _WORDS_OR_DECIMALS.sub(_shortened, svg)
+
+
+def _shortened(found: re.Match[str]) -> str:
+    if found[0][0] == ">":  # words, in which 0.003 stays 0.003
+        return found[0]
+    return f"{float(found[0]):.2f}"[1:] if float(found[0]) < 0.995 else ".99"
 
 
 def width(svg: str) -> float:
