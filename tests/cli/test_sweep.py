@@ -54,6 +54,27 @@ def test_a_claim_that_is_broken_in_one_cell_or_in_all_is_status_1(assay, tmp_pat
     assert err.splitlines()[-1].startswith("assay: claim C3 cannot be judged: ZeroDivisionError")
 
 
+@pytest.mark.parametrize("given", [("--out", "taken/map.svg"), ("--out", "folder.svg"), ("--save",)])
+def test_a_place_that_takes_no_map_is_refused_before_anything_is_computed(sweep, tmp_path, monkeypatch, given):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.svg").mkdir()
+    for name in ("taken", "results"):
+        (tmp_path / name).touch()
+    status, out, err = sweep("--vary", "signal=1,2", *given)
+    assert (status, out) == (2, "")
+    assert err.startswith("assay: cannot write ")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_place_that_is_gone_by_then_is_told_behind_the_table(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr("assay.cli.sweep.reachable", lambda path: None)
+    (tmp_path / "taken").touch()
+    status, out, err = sweep("--vary", "signal=1,2", "--out", str(tmp_path / "taken" / "map.json"))
+    assert status == 2
+    assert "of 2 cells" in out
+    assert err.splitlines()[-1].startswith("assay: cannot write ")
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -241,6 +241,37 @@ def test_slurm_runs_the_workers(local, slurm, tmp_path):
     assert set((jobs / "cancelled").read_text().split()) == {"1", "2"}
 
 
+@pytest.mark.parametrize(
+    ("sbatch", "reason"),
+    [
+        ("#!/bin/sh\necho 'sbatch: error: invalid partition specified: short' >&2\nexit 1\n", "invalid partition"),
+        ("#!/bin/sh\necho 'the queue is closed'\n", "Could not parse job id"),
+        (None, "there is no command sbatch here"),
+    ],
+)
+def test_a_slurm_that_takes_no_job_is_told_in_a_sentence(slurm, tmp_path, sbatch, reason):
+    """dask-jobqueue raises it in another thread, and the run waited for a worker for ever."""
+    environment, _ = slurm
+    program = tmp_path / "bin" / "sbatch"
+    program.unlink() if sbatch is None else program.write_text(sbatch)
+    found = run(tmp_path / "runs", "slow", "--backend", "slurm", "--jobs", "2", **environment)
+    assert found.returncode == 2, found.stderr
+    assert "assay: Slurm takes no job: " in found.stderr
+    assert reason in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_slurm_that_takes_some_jobs_runs_on_those(local, slurm, tmp_path):
+    environment, _ = slurm
+    program = tmp_path / "bin" / "sbatch"
+    limit = '#!/bin/sh\n[ -e "$FAKE_SLURM/1.job" ] && { echo "error: one job a user" >&2; exit 1; }\n'
+    program.write_text(program.read_text().replace("#!/bin/sh\n", limit))
+    words = ["--backend", "slurm", "--jobs", "2", "--set", f"units={UNITS}"]
+    found = run(tmp_path / "runs", "slow", *words, **environment)
+    assert found.returncode == 0, found.stderr
+    assert table(tmp_path / "runs", "slow") == local["slow"]
+
+
 def test_a_sweep_sends_its_jobs_to_slurm_once(slurm, tmp_path):
     """It computes in several batches: to find the arms that the claim reads, and between looks at the clock."""
     environment, jobs = slurm

@@ -26,6 +26,11 @@ def test_values_along_an_axis(text, values):
     assert parse_axis(text) == (text.partition("=")[0], values)
 
 
+def test_a_range_of_very_many_values_is_refused_before_it_is_made():
+    with pytest.raises(UserError, match="at most 10000"):
+        parse_axis("a=1..1e9:1000000000")
+
+
 @pytest.mark.parametrize("text", ["a", "a=", "=1,2", "a=1..", "a=1..2", "a=1..1:4", "a=0..5:3log", "a=x..y:3", "a=1,1"])
 def test_what_is_no_axis_is_refused(text):
     with pytest.raises(UserError):

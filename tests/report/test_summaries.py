@@ -96,8 +96,20 @@ def test_a_page_from_summaries_sets_the_runs_side_by_side(results, tmp_path, coi
     assert "How fast." in front
 
 
+def test_a_claim_that_a_study_dropped_is_counted_nowhere(results, tmp_path, coin_folder):
+    for name in ("coin.laptop", "coin.paper.mnist"):
+        document = json.loads((results / f"{name}.json").read_text())
+        document["claims"].append(CLAIM | {"id": "C99", "verdict": "fails"})
+        (results / f"{name}.json").write_text(json.dumps(document))
+    outside = str(coin_folder.parent)
+    index = report.write([], tmp_path / "out", formats=(), say=lambda words: None, results=results, studies=outside)
+    assert "C99" not in (tmp_path / "out" / "coin.html").read_text()
+    assert "1 fails" not in index.read_text()
+    assert "1 fail" not in index.read_text()
+
+
 def test_fresh_seeds_are_told_of_where_somebody_looked(results, tmp_path, coin_folder):
-    stood = [CLAIM | {"confirmed": True}, CLAIM | {"id": "C2", "headline": False, "confirmed": False}]
+    stood = [CLAIM | {"confirmed": True}, CLAIM | {"id": "N1", "headline": False, "confirmed": False}]
     (results / "coin.laptop.json").write_text(json.dumps(SUMMARY | {"claims": stood}))
     index = report.write([], tmp_path / "out", formats=(), say=print, results=results, studies=str(coin_folder.parent))
     words = "1 of 2 confirmed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +46,19 @@ def writable(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
             pass
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+def reachable(path: Path | None) -> None:
+    """The same for a file whose folders are made when it is written."""
+    if path is None:
+        return
+    place = next(folder for folder in path.absolute().parents if folder.exists())
+    if not place.is_dir():
+        raise UserError(f"cannot write {path}: {place} is no folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write {path}: nothing can be written in {place}")
+    if path.is_dir():
+        raise UserError(f"cannot write {path}: it is a folder")
 
 
 def written(path: Path, text: str) -> None:

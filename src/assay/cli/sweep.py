@@ -13,6 +13,7 @@ import typer
 from assay.cli import interruptible
 from assay.cli.options import Address, Backend, Device, Json, OneStudy, Preset, RunsFolder, Studies, say, stderr, stdout
 from assay.cli.progress import ConsoleProgress
+from assay.cli.refusals import reachable
 from assay.cli.studies import Arms, FirstSeed, Jobs, Points, Seeds, Sets
 from assay.lab import api
 from assay.lab.errors import BrokenClaim, UserError
@@ -20,6 +21,7 @@ from assay.lab.interrupts import exit_status
 
 ORDER = 12
 KINDS = (".svg", ".png", ".pdf", ".html", ".json")
+RESULTS = Path("results")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -64,6 +66,8 @@ def sweep(
 
     if out is not None and out.suffix not in KINDS:
         raise UserError(f"cannot write {out}: a map is written as one of {', '.join(KINDS)}")
+    for path in (out, RESULTS / "map.json" if save else None):
+        reachable(path)
     keep_freed_memory()  # this process is the command's own
     axes = dict(parse_axis(text) for text in vary)
     if len(axes) < len(vary):
@@ -92,25 +96,28 @@ def sweep(
     except BrokenClaim as error:
         say(str(error))
         sys.exit(1)
-    if out is not None:
-        _write(found, out)
-    if save:
-        say(f"wrote {found.save(Path('results') / f'{found.study}.sweep.{found.claim}.json')}")
     if as_json:
         print(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
     else:
         stdout().print(repr(found), markup=False, soft_wrap=True)
+    if out is not None:
+        _write(found, out)
+    if save:
+        _write(found, RESULTS / f"{found.study}.sweep.{found.claim}.json")
     if failed := [cell for cell in found.cells if cell.failed]:
         say(f"{len(failed)} of {len(found.cells)} cells failed; the first: {failed[0].reason}")
         sys.exit(1)
 
 
 def _write(found: Any, out: Path) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if out.suffix == ".json":
-        found.save(out)
-    else:
-        found.figure().save(str(out))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if out.suffix == ".json":
+            found.save(out)
+        else:
+            found.figure().save(str(out))
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
     say(f"wrote {out}")
 
 

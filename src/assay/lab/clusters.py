@@ -130,7 +130,7 @@ def _dask(backend: str, jobs: int, address: str | None, device: str, tell: Liste
             client = stack.enter_context(_client(backend, jobs, address, device, stack))
         if not client.ncores():
             tell(Said("waiting for the first worker of the cluster"))
-            client.wait_for_workers(1)
+            _wait(client, backend, tell)
         asks = {"resources": {"GPU": 1}} if device == "cuda" else {}
         stack.enter_context(joblib.parallel_config("assay-dask", n_jobs=-1, **asks))
 
@@ -146,13 +146,24 @@ def _send_again(client: Any, backend: str, jobs: int, tell: Listener) -> None:
     """Replace jobs of Slurm that ended since units were last sent: a sweep may outlive their time."""
     gone = not client.ncores()
     if backend == "slurm":
+        from .slurm_jobs import send
+
         if gone:  # those that ended are forgotten first: jobs of several workers would count as running for ever
             client.cluster.scale(0)
             while client.cluster.workers:
                 time.sleep(0.1)
-        client.cluster.scale(jobs or 1)
+        send(client.cluster, jobs)
     if gone:
         tell(Said("waiting for a worker of the cluster, which has none left"))
+        _wait(client, backend, tell)
+
+
+def _wait(client: Any, backend: str, tell: Listener) -> None:
+    if backend == "slurm":
+        from .slurm_jobs import wait_for_a_worker
+
+        wait_for_a_worker(client, tell)
+    else:
         client.wait_for_workers(1)
 
 
@@ -173,14 +184,14 @@ def _slurm(jobs: int, device: str) -> Any:
     """A dask cluster whose workers are jobs of Slurm. Queue, account, memory and time are those of dask-jobqueue's own
     file; each worker has one core."""
     with interrupts_stay():  # it makes an interrupt a plain exit, after which no run is marked as interrupted
-        from dask_jobqueue import SLURMCluster
+        from .slurm_jobs import send, slurm_cluster
 
     options = _job_options(device)
     try:
-        cluster = SLURMCluster(**options, scheduler_options={"dashboard_address": None})
+        cluster = slurm_cluster(**options)
     except (OSError, ValueError) as error:
         raise UserError(f"no jobs can be sent to Slurm: {str(error).splitlines()[0]}") from error
-    cluster.scale(jobs or 1)
+    send(cluster, jobs)
     return cluster
 
 

@@ -11,6 +11,7 @@ from .errors import UserError
 
 Place = tuple[int, ...]  # the place of a cell: an index along every axis
 MOST_AXES = 2
+MOST_VALUES = 10_000
 _RANGE = re.compile(r"\s*(?P<low>[^,]+?)\s*\.\.\s*(?P<high>[^,:]+?)\s*:\s*(?P<count>\d+)\s*(?P<log>log)?\s*")
 
 
@@ -38,6 +39,8 @@ def _between(text: str, span: re.Match[str]) -> list[str]:
         raise UserError(f"the ends of a range are numbers, and those of '{text}' are not") from None
     if count < 2 or low == high or (span["log"] and min(low, high) <= 0):
         raise UserError(f"'{text}' is no range: two ends that differ, from two values on, and positive ends for log")
+    if count > MOST_VALUES:
+        raise UserError(f"'{text}' asks for {count} values, and an axis has at most {MOST_VALUES}")
     shares = [step / (count - 1) for step in range(count)]
     made = [low * (high / low) ** share if span["log"] else low + (high - low) * share for share in shares]
     if all("." not in span[end] and "e" not in span[end].lower() for end in ("low", "high")):

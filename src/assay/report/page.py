@@ -127,7 +127,8 @@ def of_run(run: Run, folder: Folder, formats: Iterable[str], sides: Sequence[Sid
     found = study.judge(measurements, manifest, looks=run.looks)
     if (fresh := run.fresh) is not None:
         found = confirmed(found, fresh.judged)
-    others = [side for side in sides if (side.preset, list(side.data)) != (manifest.preset, manifest.data)]
+    here = (manifest.preset, manifest.data)
+    others = [side.within(study.claims) for side in sides if (side.preset, list(side.data)) != here]
     figures = exhibits.figures(study, measurements, folder, formats)
     tables = exhibits.tables(study, measurements, folder)
     return Page(
@@ -152,7 +153,7 @@ def of_run(run: Run, folder: Folder, formats: Iterable[str], sides: Sequence[Sid
 
 def of_summaries(study: Study, sides: Sequence[Side]) -> Page:
     """The page of a study of which only summaries are here: verdicts and words, no figures."""
-    first, *others = sides
+    first, *others = (side.within(study.claims) for side in sides)
     document = first.documents[0]
     return Page(
         study=study,

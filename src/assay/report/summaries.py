@@ -4,7 +4,7 @@ benchmarks."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,10 @@ class Side:
     @property
     def seeds(self) -> int:
         return max(int(document["seeds"]) for document in self.documents)
+
+    def within(self, claims: Container[str]) -> Side:
+        """Without what a study claimed once and does not any more: an old summary still has a verdict on it."""
+        return replace(self, findings={id: found for id, found in self.findings.items() if id in claims})
 
     def facts(self, key: str) -> str:
         """What its parts say of themselves, each once."""
