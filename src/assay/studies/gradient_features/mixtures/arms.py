@@ -14,6 +14,7 @@ from ..learners import errors, hidden_layer, sampled_gradients, stepped, symmetr
 from ..params import FirstStep, Testing
 from ..problem import Sample, mixture_of
 from ..theory import cosines, mixture_gradient, safe_oracle_loss
+from .learners import component_errors
 from .theory import stated_oracle_loss, xor_oracle_loss
 
 KINDS = ("orthogonal", "multi-xor")
@@ -77,6 +78,9 @@ def mixture_training(params: Params, seeds: Seeds, record: lab.Recorder, *, kind
     for step, now in train_both(net, batch, params.mixture_rate, params.mixture_steps):
         if step in moments:
             record(step=step, at={"layers": "both"}, trials=params.test_samples, error=errors(now, test))
+            shares, counts = component_errors(now, test, len(problem.means))
+            for j in range(len(problem.means)):
+                record(step=step, at={"component": j + 1}, trials=counts[:, j].tolist(), component_error=shares[:, j])
     fitted = ridge_head(hidden_layer(net), train, test.inputs)
     record(at={"layers": "head"}, trials=params.test_samples, error=wrong(fitted.outputs, test.labels))
 

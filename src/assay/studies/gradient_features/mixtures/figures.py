@@ -8,6 +8,7 @@ import polars as pl
 
 from assay.lab import Measurements, charts
 
+from ..problem import mixture_of
 from .arms import KINDS, SIGNS, TAIL_DIMS, TAUS, Params, part
 
 
@@ -52,6 +53,36 @@ def training(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("error", arm="mixture-training", layers="both"), "kind", "step")
     chart: alt.LayerChart = charts.band(frame, x="step", y="test error", colour="kind")
     return chart
+
+
+@part.figure(
+    "component-errors",
+    caption="Mixtures of eight Gaussians while both layers are trained: error on the inputs of each component over the "
+    "steps after the first (mean over seeds, step 0 left out: there the output is 0 and every sign wrong), coloured by "
+    "the component's label. On orthogonal means every component is right after a step. On XOR axes the components of "
+    "one class are lost and found together, and none is left behind at the end.",
+    shows=("C3m",),
+)
+def component_errors(m: Measurements[Params]) -> alt.HConcatChart:
+    rows = m.rows("component_error", arm="mixture-training").filter(pl.col("step") > 0)
+    panels = []
+    for kind in KINDS:
+        labels = mixture_of(kind, m.params.mixture_dim).component_labels.tolist()
+        words = {j + 1: f"label {label:+.0f}" for j, label in enumerate(labels)}
+        frame = charts.summarise(rows.filter(kind=kind), "component", "step").with_columns(
+            label=pl.col("component").cast(pl.Int64).replace_strict(words)
+        )
+        panels.append(
+            alt.Chart(frame, width=280, height=220, title=kind)
+            .mark_line(opacity=0.6, point=alt.OverlayMarkDef(size=18))
+            .encode(
+                x=alt.X("step:Q", title="step", scale=alt.Scale(type="log")),
+                y=alt.Y("mean:Q", title="error", scale=alt.Scale(domain=[0, 1])),
+                color=alt.Color("label:N", title=None),
+                detail="component:N",
+            )
+        )
+    return alt.hconcat(*panels)
 
 
 @part.table(

@@ -75,8 +75,8 @@ def constant_not_needed(m: Measurements[Params]) -> Judgement:
         "C4x": {"size": 4, "dim": 31, "when": FOUR},
         "C4y": {"size": 6, "dim": 73, "when": SIX},
     },
-    statement="On the parity of {size} of {dim} uniform signs, a head after one exact gradient step from normal outputs "
-    "and thresholds of one size, ±b̃, reaches 99 % with m = k·2^k·log(20k).",
+    statement="On the parity of {size} of {dim} uniform signs, a head after one exact gradient step from normal "
+    "outputs and thresholds of one size, ±b̃, reaches 99 % with m = k·2^k·log(20k).",
     source="Uniform parity case, alternative analysis: the spread of the outputs stands in for many thresholds",
 )
 def one_threshold_learns(m: Measurements[Params], *, size: int) -> Judgement:
