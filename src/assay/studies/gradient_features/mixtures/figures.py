@@ -9,7 +9,7 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from ..problem import mixture_of
-from .arms import KINDS, SIGNS, TAIL_DIMS, TAUS, Params, part
+from .arms import AXES, KINDS, NOISE_RATIOS, SIGNS, TAIL_DIMS, TAUS, Params, part
 
 
 @part.figure(
@@ -129,6 +129,60 @@ def mixture_gradients(m: Measurements[Params]) -> pl.DataFrame:
                     "cosine, nearest mean": charts.plus_minus(m.final("median_cosine", **where)),
                     "cosine, E[yx]": mean,
                     "b and −b apart": f"{apart:.2g}",
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+@part.figure(
+    "unequal-spread",
+    caption="XOR mixture with noise 1 on one axis and less on the other: the share of exact first gradients of 8,192 "
+    "neurons in the cone of each axis, over the noise of the sharper one (points: mean and 95 % interval over seeds; "
+    "lines: derived). Left, of those with a norm above √d/5, more find the sharper axis; right, of any norm, more "
+    "point at the noisier one. The least number of neurons in a signed cone, over the promised m·p/4, is in the table.",
+    shows=("C1o", "N21", "X25", "X26"),
+)
+def unequal_spread(m: Measurements[Params]) -> alt.HConcatChart:
+    panels = []
+    for name, title in (("caught", "norm above √d/5"), ("turned", "any norm")):
+        frame = charts.summarise(m.rows(name, arm="unequal-spread"), "axis", "ratio")
+        derived = charts.summarise(m.rows(f"{name}_derived", arm="unequal-spread"), "axis", "ratio")
+        scale = alt.Scale(domain=[0, float(np.max(frame["high"].to_numpy())) * 1.05])
+
+        def base(rows: pl.DataFrame, title: str = title) -> alt.Chart:
+            return alt.Chart(rows, width=260, height=220, title=title).encode(
+                x=alt.X("ratio:Q", title="noise of the sharper axis", scale=alt.Scale(domain=[0.2, 1.05])),
+                color=alt.Color("axis:N", title="axis", sort=list(AXES)),
+            )
+
+        y = alt.Y("mean:Q", title="share in the cone", scale=scale)
+        lines = base(derived).mark_line().encode(y=y)
+        points = base(frame).mark_point(filled=True, size=50, opacity=1).encode(y=y)
+        bars = base(frame).mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+        panels.append(lines + bars + points)
+    return alt.hconcat(*panels)
+
+
+@part.table(
+    "unequal-spread",
+    caption="Exact first gradients of 8,192 neurons on an XOR mixture with noise 1 on one axis, by the noise of the "
+    "other: the share in the cone of each axis with a norm above √d/5 (mean and half of the 95 % interval over seeds) "
+    "beside the derived p, and the least number of neurons after the step in the cone of either sign of that axis, "
+    "over the promised m·p/4 (least over seeds).",
+    shows=("C1n", "C1o"),
+)
+def unequal_promise(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for ratio in NOISE_RATIOS:
+        for axis in AXES:
+            where = {"arm": "unequal-spread", "ratio": ratio, "axis": axis}
+            rows.append(
+                {
+                    "noise": f"{ratio:g} and 1",
+                    "axis": axis if ratio < 1 else f"as {axis}",
+                    "share": charts.plus_minus(m.final("caught", **where), 4),
+                    "derived p": f"{m.exact('caught_derived', **where).value:.4f}",
+                    "nice / (m·p/4)": f"{m.every('nice_over_promise', **where).values.min():.2f}",
                 }
             )
     return pl.DataFrame(rows)
