@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from assay.studies.gradient_features.learners import errors, symmetric_start, train_both
+from assay.studies.gradient_features.learners import RELU, errors, symmetric_start, train_both
 from assay.studies.gradient_features.mixtures.learners import component_errors
 from assay.studies.gradient_features.problem import GaussianMixture, Sample
 from assay.training import Seeds, TwoLayer
@@ -16,7 +16,7 @@ def test_errors_of_components_add_up_to_the_error():
     sample = PROBLEM.sample(SEEDS, "test", 500)
     start = symmetric_start(SEEDS, 8, 6, 1.0)
     *_, (_, net) = train_both(start, lambda step: PROBLEM.sample(SEEDS, f"batch {step}", 50), 0.1, 3)
-    shares, counts = component_errors(net, sample, 4)
+    shares, counts = component_errors(net(sample.inputs, RELU), sample, 4)
     assert counts.sum(1).tolist() == [500, 500]
     assert torch.allclose((shares * counts).sum(1) / 500, errors(net, sample))
     for j in range(4):  # the slow way
@@ -28,11 +28,10 @@ def test_errors_of_components_add_up_to_the_error():
 
 def test_a_component_without_inputs_and_a_diverged_network_have_no_error():
     sample = PROBLEM.sample(SEEDS, "test", 50)
-    start = symmetric_start(SEEDS, 8, 6, 1.0)
-    silent = TwoLayer(start.weights, start.biases, torch.zeros_like(start.output))
-    shares, counts = component_errors(silent, sample, 5)
+    shares, counts = component_errors(torch.zeros(2, 50), sample, 5)
     assert counts[:, 4].tolist() == [0, 0]
     assert shares[:, 4].isnan().all()
     assert bool((shares[:, :4] == 1).all()), "an output of 0 is wrong"
-    broken = TwoLayer(start.weights, start.biases, start.output * torch.tensor([[1.0], [torch.inf]]))
-    assert component_errors(broken, sample, 4)[0][1].isnan().all()
+    broken = torch.ones(2, 50)
+    broken[1, 3] = torch.nan
+    assert component_errors(broken, sample, 4)[0].isnan().all(1).tolist() == [False, True]

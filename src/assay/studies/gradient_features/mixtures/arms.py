@@ -12,7 +12,7 @@ from assay.training import Seeds
 
 from ..emergence.theory import axis_share
 from ..fixed_features.learners import ridge_head
-from ..learners import errors, hidden_layer, sampled_gradients, stepped, symmetric_start, train_both, wrong
+from ..learners import RELU, hidden_layer, sampled_gradients, stepped, symmetric_start, train_both, wrong
 from ..params import FirstStep, Testing
 from ..problem import Sample, mixture_of
 from ..theory import cosines, in_cone, mixture_gradient, safe_oracle_loss
@@ -107,8 +107,9 @@ def mixture_training(params: Params, seeds: Seeds, record: lab.Recorder, *, kind
     moments = {1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, params.mixture_steps}
     for step, now in train_both(net, batch, params.mixture_rate, params.mixture_steps):
         if step in moments:
-            record(step=step, at={"layers": "both"}, trials=params.test_samples, error=errors(now, test))
-            shares, counts = component_errors(now, test, len(problem.means))
+            outputs = now(test.inputs, RELU)
+            record(step=step, at={"layers": "both"}, trials=params.test_samples, error=wrong(outputs, test.labels))
+            shares, counts = component_errors(outputs, test, len(problem.means))
             for j in range(len(problem.means)):
                 record(step=step, at={"component": j + 1}, trials=counts[:, j].tolist(), component_error=shares[:, j])
     fitted = ridge_head(hidden_layer(net), train, test.inputs)
