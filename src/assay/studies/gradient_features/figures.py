@@ -93,16 +93,15 @@ def _reports(params: Params) -> dict[str, tuple[Assumption, ...]]:
     found[f"hard XOR mixture, d = {hard}"] = GaussianMixture.xor(hard, deviation).assumptions()
     for kind, words in {"orthogonal": "eight orthogonal means", "multi-xor": "four XOR axes"}.items():
         found[f"{words}, d = {params.mixture_dim}"] = mixture_of(kind, params.mixture_dim).assumptions()
-    for name in dict.fromkeys((params.instances[0], params.instances[-1])):
-        one = instance_of(name)
+    for instance in dict.fromkeys((params.instances[0], params.instances[-1])):
+        one = instance_of(instance)
         found[f"parity of {one.size} of {one.dim}"] = one.assumptions()
-    for name, (problem, _) in BLOCKS.items():
-        if name != "higher threshold":  # the same problem
-            found[f"three blocks, {name}"] = problem.assumptions()
+    for case in ("plain", "loud background"):  # the third case is the first with another threshold
+        found[f"three blocks, {case}"] = BLOCKS[case][0].assumptions()
     for size in params.parity_sizes:
         dim = DIMENSIONS[size]
         found[f"parity of {size} of {dim} uniform signs"] = UniformParity(dim, size).assumptions()
-    for name, quadratic in TARGETS.items():
+    for target, quadratic in TARGETS.items():
         index = MultiIndex(params.index_dim, quadratic=quadratic, strict=False)
-        found[f"polynomial, {name}"] = index.assumptions()
+        found[f"polynomial, {target}"] = index.assumptions()
     return found

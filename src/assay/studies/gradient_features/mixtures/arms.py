@@ -23,6 +23,7 @@ from .theory import spread_gradient, stated_oracle_loss, xor_oracle_loss
 KINDS = ("orthogonal", "multi-xor")
 SIGNS = {"positive": 1.0, "negative": -1.0}
 AXES = ("sharper", "noisier")
+NORMS = ("above the floor", "any")
 NOISE_RATIOS = (0.25, 0.5, 1.0)
 TAUS = (8, 12, 16)  # 8 is the least that the theory allows
 TAIL_DIMS = (10**4, 10**5, 10**6, 10**7, 10**8)
@@ -75,19 +76,18 @@ def unequal_spread(params: Params, seeds: Seeds, record: lab.Recorder, *, ratio:
     found = spread_gradient(problem, weights, torch.full_like(weights[..., 0], level))
     signs = seeds.normal("initial outputs", count).sign()
     own = cosines(found, problem.features) * signs.unsqueeze(-1)
-    for floor, name in ((root / 5, "caught"), (0.0, "turned")):  # the norm floor of the XOR case, and none
+    for norm, floor in {"above the floor": root / 5, "any": 0.0}.items():  # the norm floor of the XOR case, and none
         inside = in_cone(found, problem.features, params.cone, floor)  # (seeds, neurons, axes)
         for j, axis in enumerate(AXES):
-            here, there = (float(problem.deviations[2 * at]) for at in (j, 1 - j))
+            here, there = (float(problem.deviations[2 * each]) for each in (j, 1 - j))
             share = axis_share(problem.dim, here, there, level, params.cone, floor)
             counted = inside[..., j].double().mean(1)
-            record(at={"axis": axis}, trials=count, **{name: counted})
-            record(
-                at={"axis": axis}, **{f"{name}_derived": [share] * len(seeds), f"{name}_over_derived": counted / share}
-            )
+            at = {"axis": axis, "norm": norm}
+            record(at=at, trials=count, caught=counted)
+            record(at=at, derived=[share] * len(seeds), caught_over_derived=counted / share)
             if floor:
                 sides = [(inside[..., j] & (side * own[..., j] > 0)).double().mean(1) for side in (1, -1)]
-                record(at={"axis": axis}, nice_over_promise=torch.minimum(*sides) / (share / 4))
+                record(at=at, nice_over_promise=torch.minimum(*sides) / (share / 4))
 
 
 @part.arm("mixture-training", over={"kind": KINDS}, chunk=4, tolerance=0.05)

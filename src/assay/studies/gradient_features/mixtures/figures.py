@@ -9,7 +9,7 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from ..problem import mixture_of
-from .arms import AXES, KINDS, NOISE_RATIOS, SIGNS, TAIL_DIMS, TAUS, Params, part
+from .arms import AXES, KINDS, NOISE_RATIOS, NORMS, SIGNS, TAIL_DIMS, TAUS, Params, part
 
 
 @part.figure(
@@ -144,9 +144,9 @@ def mixture_gradients(m: Measurements[Params]) -> pl.DataFrame:
 )
 def unequal_spread(m: Measurements[Params]) -> alt.HConcatChart:
     panels = []
-    for name, title in (("caught", "norm above √d/5"), ("turned", "any norm")):
-        frame = charts.summarise(m.rows(name, arm="unequal-spread"), "axis", "ratio")
-        derived = charts.summarise(m.rows(f"{name}_derived", arm="unequal-spread"), "axis", "ratio")
+    for norm, title in zip(NORMS, ("norm above √d/5", "any norm"), strict=True):
+        frame = charts.summarise(m.rows("caught", arm="unequal-spread", norm=norm), "axis", "ratio")
+        derived = charts.summarise(m.rows("derived", arm="unequal-spread", norm=norm), "axis", "ratio")
         scale = alt.Scale(domain=[0, float(np.max(frame["high"].to_numpy())) * 1.05])
 
         def base(rows: pl.DataFrame, title: str = title) -> alt.Chart:
@@ -175,13 +175,13 @@ def unequal_promise(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
     for ratio in NOISE_RATIOS:
         for axis in AXES:
-            where = {"arm": "unequal-spread", "ratio": ratio, "axis": axis}
+            where = {"arm": "unequal-spread", "ratio": ratio, "axis": axis, "norm": NORMS[0]}
             rows.append(
                 {
                     "noise": f"{ratio:g} and 1",
                     "axis": axis if ratio < 1 else f"as {axis}",
                     "share": charts.plus_minus(m.final("caught", **where), 4),
-                    "derived p": f"{m.exact('caught_derived', **where).value:.4f}",
+                    "derived p": f"{m.exact('derived', **where).value:.4f}",
                     "nice / (m·p/4)": f"{m.every('nice_over_promise', **where).values.min():.2f}",
                 }
             )

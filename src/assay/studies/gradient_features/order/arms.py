@@ -25,6 +25,7 @@ PAIRS = 4
 RATIOS = {"halving": 0.5, "equal": 1.0}  # of the weights of one pair to those of the pair before it
 LEARNED = 0.05  # the error below which an axis counts as learned
 NEAR_OPT = 0.02
+SEEN = {"whole": math.inf, "clipped": 1.0}  # beyond the margin 1 the hinge loss sees no difference
 WEIGHTS = {"unequal": (0.4, 0.4, 0.1, 0.1), "equal": (0.25, 0.25, 0.25, 0.25)}
 
 
@@ -121,14 +122,15 @@ def pairs(params: Params, seeds: Seeds, record: lab.Recorder, *, weights: str) -
         times = torch.where((wrong <= LEARNED).cpu(), times, float(step))
         for j in range(2 * PAIRS):
             record(step=step, at={"axis": j + 1}, trials=counts[:, j].tolist(), axis_error=wrong[:, j])
-        for name, limit in {"": math.inf, "clipped_": 1.0}.items():  # beyond the margin 1 the loss sees no difference
+        for name, limit in SEEN.items():
             seen, known = outputs.clamp(-limit, limit), [each.clamp(-limit, limit) for each in oracles]
             near = torch.stack([correlation(seen, each) for each in known], 1)
             nearest = torch.where(near.isfinite().all(1), near.argmax(1) + 1.0, math.nan)
-            record(step=step, **{f"{name}nearest": nearest})
+            record(step=step, at={"outputs": name}, nearest=nearest)
             for pair in range(PAIRS):
                 far = distance(seen, known[pair])
-                record(step=step, at={"oracle": pair + 1}, **{f"{name}distance": far, f"{name}nearness": near[:, pair]})
+                at: dict[str, int | str] = {"oracle": pair + 1, "outputs": name}
+                record(step=step, at=at, oracle_distance=far, oracle_correlation=near[:, pair])
         loss = (1 - test.labels * outputs).clamp(min=0).mean(1)
         for pair in range(PAIRS):
             there = (loss <= best[pair] + NEAR_OPT).cpu()

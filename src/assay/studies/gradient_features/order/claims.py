@@ -140,7 +140,7 @@ def learned_by_weight(m: Measurements[Params]) -> Judgement:
     when=LONG,
 )
 def nearest_oracle_grows(m: Measurements[Params]) -> Judgement:
-    return _rise(m, "nearest").at_least(0.8)
+    return _rise(m, "whole").at_least(0.8)
 
 
 @part.claim(
@@ -152,11 +152,11 @@ def nearest_oracle_grows(m: Measurements[Params]) -> Judgement:
     when=LONG,
 )
 def nearest_clipped_oracle_grows(m: Measurements[Params]) -> Judgement:
-    return _rise(m, "clipped_nearest").at_least(0.8)
+    return _rise(m, "clipped").at_least(0.8)
 
 
-def _rise(m: Measurements[Params], name: str) -> Values:
-    curve = m.curve(name, arm="pairs", weights="halving")
+def _rise(m: Measurements[Params], outputs: str) -> Values:
+    curve = m.curve("nearest", arm="pairs", weights="halving", outputs=outputs)
     return m.per_seed(curve, lambda rows: rise(rows["value"].to_list()), "Spearman correlation with time")
 
 
@@ -167,7 +167,7 @@ def _rise(m: Measurements[Params], name: str) -> Values:
     source="Simplicity bias; the design asks for at most half of the family at first",
 )
 def starts_small(m: Measurements[Params]) -> Judgement:
-    first = m.at("nearest", 1, arm="pairs", weights="halving")
+    first = m.at("nearest", 1, arm="pairs", weights="halving", outputs="whole")
     return pool([first], "pairs of the nearest oracle at step 1").at_most(PAIRS // 2)
 
 

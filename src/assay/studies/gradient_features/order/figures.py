@@ -85,18 +85,16 @@ def learning_times(m: Measurements[Params]) -> alt.HConcatChart:
     shows=("C7g", "C7h", "X28"),
 )
 def nearest_oracles(m: Measurements[Params]) -> alt.HConcatChart:
-    names = {"": "outputs", "clipped_": "clipped outputs"}
+    names = {"whole": "outputs", "clipped": "clipped outputs"}
     where = {"arm": "pairs", "weights": "halving"}
     panels = []
     for name, words in names.items():
-        rows = m.rows(f"{name}distance", **where).with_columns(which=pl.format("{} of 4 pairs", "oracle"))
+        rows = m.rows("oracle_distance", outputs=name, **where).with_columns(which=pl.format("{} of 4 pairs", "oracle"))
         frame = charts.summarise(rows, "which", "step")
         panels.append(
             charts.band(frame, x="step", y="distance to the oracle", colour="which", width=210, height=220, title=words)
         )
-    rows = m.rows([f"{name}nearest" for name in names], **where).with_columns(
-        which=pl.col("metric").replace_strict({f"{name}nearest": words for name, words in names.items()})
-    )
+    rows = m.rows("nearest", **where).with_columns(which=pl.col("outputs").replace_strict(names))
     frame = charts.summarise(rows, "which", "step")
     panels.append(
         charts.band(
@@ -132,7 +130,7 @@ def opt_levels(m: Measurements[Params]) -> pl.DataFrame:
                     "pairs": pair,
                     "OPT": charts.plus_minus(m.final("least_loss", **where)),
                     "step near OPT": charts.plus_minus(m.final("time_near_least", **where), 0),
-                    "distance at the end": charts.plus_minus(m.final("clipped_distance", **where)),
+                    "distance at the end": charts.plus_minus(m.final("oracle_distance", outputs="clipped", **where)),
                 }
             )
     return pl.DataFrame(rows)
