@@ -68,12 +68,14 @@ def test_a_spread_of_nearly_nothing_is_seen_whole_or_not_at_all(level, seen):
 def test_shares_with_equal_noise_are_those_of_the_xor_mixture():
     both = [share(100, 1.0, 10.0) for share in (equal, lambda *a: xor_share(a[0], a[1], a[2], 0.1, 2.0))]
     assert both[0] == pytest.approx(both[1], rel=1e-9)
+    coarse = axis_share(100, 1.0, 1.0, 10.0, 0.1, 2.0)
+    assert coarse == pytest.approx(both[1], rel=0.01)
     # A threshold that nothing passes leaves gradients without norm.
     assert axis_share(100, 0.5, 1.0, 1e3, 0.1, 2.0) == 0
 
 
 def equal(dim: int, deviation: float, threshold: float) -> float:
-    return axis_share(dim, deviation, deviation, threshold, 0.1, 2.0)
+    return axis_share(dim, deviation, deviation, threshold, 0.1, 2.0, points=1500)
 
 
 @pytest.mark.parametrize(

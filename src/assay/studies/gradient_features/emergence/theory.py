@@ -76,11 +76,17 @@ def xor_share(dim: int, deviation: float, threshold: float, width: float, floor:
 
 
 def axis_share(
-    dim: int, own_deviation: float, other_deviation: float, threshold: float, width: float, floor: float
+    dim: int,
+    own_deviation: float,
+    other_deviation: float,
+    threshold: float,
+    width: float,
+    floor: float,
+    points: int = 800,
 ) -> float:
     """The same for the feature of one axis where the noise on the two axes differs: σ of ``own_deviation`` in the terms
     of that axis, of ``other_deviation`` in those of the other. Without a floor, give 0."""
-    edges = torch.linspace(-6, 6, 1501, dtype=torch.float64)
+    edges = torch.linspace(-6, 6, points + 1, dtype=torch.float64)
     mass = torch.special.ndtr(edges).diff()
     middle = (edges[1:] + edges[:-1]) / 2
     own, other = torch.meshgrid(middle, middle, indexing="ij")
