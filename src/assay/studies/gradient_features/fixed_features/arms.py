@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from assay import lab
 from assay.training import Seeds, TwoLayer
@@ -32,7 +32,6 @@ KERNELS = ("quadratic", "cubic", "rbf", "ntk")
 THRESHOLDS = (0.0, 0.5, 1.0)
 FOURIER_WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 BOTH_RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-NEED_NEURONS = 128  # m where samples are counted
 TUNING_SEED = 1_000_000  # tuning seeds lie where no run reaches
 
 
@@ -48,10 +47,6 @@ class Params(FirstStep, Testing):
     kernel_samples: tuple[PositiveInt, ...] = Field((300, 1000, 2000), description="samples of the kernel comparison")
     kernel_dim: int = Field(100, ge=4, description="dimension of the kernel comparison")
     kernel_noise: float = Field(3.0, gt=0, description="noise σ_B of the kernel comparison")
-    need_dims: tuple[PositiveInt, ...] = Field((49, 70, 100), description="dimensions at which samples are counted")
-    need_ratios: tuple[PositiveFloat, ...] = Field(
-        (0.0075, 0.015, 0.03, 0.06, 0.12, 0.2), min_length=2, description="samples over d² there"
-    )
     both_steps: int = Field(50, ge=10, description="steps of training both layers there")
 
     @model_validator(mode="after")
@@ -59,8 +54,6 @@ class Params(FirstStep, Testing):
         check_growing("hard_dims", self.hard_dims)
         check_growing("wide_dims", self.wide_dims)
         check_growing("kernel_samples", self.kernel_samples)
-        check_growing("need_dims", self.need_dims)
-        check_growing("need_ratios", self.need_ratios)
         return self
 
 
@@ -69,20 +62,12 @@ part = lab.Part(
     params=Params,
     presets={
         "smoke": lab.PartPreset(
-            hard_dims=(25, 36),
-            wide_dims=(25,),
-            step_neurons=64,
-            kernel_samples=(200, 400),
-            kernel_dim=36,
-            need_dims=(25, 36),
-            need_ratios=(0.05, 0.2),
+            hard_dims=(25, 36), wide_dims=(25,), step_neurons=64, kernel_samples=(200, 400), kernel_dim=36
         ),
         "laptop": lab.PartPreset(
             fewer={"xor-mild": 4, "xor-wide": 5, "xor-kernels": 6, "xor-tuning": 6, "xor-fourier-tuning": 6}
         ),
-        "paper": lab.PartPreset(
-            hard_dims=(100, 144, 196, 256, 400), wide_dims=(100, 400), both_steps=200, need_dims=(49, 70, 100, 144)
-        ),
+        "paper": lab.PartPreset(hard_dims=(100, 144, 196, 256, 400), wide_dims=(100, 400), both_steps=200),
     },
 )
 
@@ -185,51 +170,6 @@ def xor_kernels(params: Params, seeds: Seeds, record: lab.Recorder, *, samples: 
         fitted = kernel_ridge(exact_kernels(problem.dim, typical)[method], train, test.inputs)
     record(trials=params.test_samples, test_accuracy=1 - wrong(fitted.outputs, test.labels))
     record(penalty=fitted.penalties, at_edge=fitted.edges)
-
-
-@part.arm(
-    "xor-needs",
-    over={"dim": lambda p: p.need_dims, "method": ("gradient", "quadratic")},
-    uses=("threshold", "test_samples", "hard_ratio", "need_ratios"),
-    chunk=2,
-    tolerance=0.05,
-)
-def xor_needs(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: int, method: str) -> None:
-    """Accuracy with few and with more samples, those of the smaller sizes among those of the larger ones."""
-    _needs(params, seeds, record, dim, method, params.need_ratios)
-
-
-@part.arm(
-    "xor-needs-ntk",
-    over={"dim": lambda p: p.need_dims},
-    uses=("test_samples", "hard_ratio", "need_ratios"),
-    optional=True,
-    chunk=1,
-    tolerance=0.05,
-)
-def xor_needs_ntk(params: Params, seeds: Seeds, record: lab.Recorder, *, dim: int) -> None:
-    """The same for the exact tangent kernel, which needs more samples: up to one and a half times as many."""
-    _needs(params, seeds, record, dim, "ntk", (*params.need_ratios, 1.5 * params.need_ratios[-1]))
-
-
-def _needs(
-    params: Params, seeds: Seeds, record: lab.Recorder, dim: int, method: str, ratios: tuple[float, ...]
-) -> None:
-    problem = GaussianMixture.xor(dim, math.sqrt(dim) / params.hard_ratio)
-    train = problem.sample(seeds, "train", round(ratios[-1] * dim**2))
-    test = problem.sample(seeds, "test", params.test_samples)
-    root = math.sqrt(dim)
-    for ratio in ratios:
-        some = train.part(0, round(ratio * dim**2))
-        if method == "gradient":
-            threshold = params.threshold * problem.deviation * root
-            net = stepped_network(seeds, some, neurons=NEED_NEURONS, threshold=threshold, knot=root / 2)
-            fitted = ridge_head(hidden_layer(net), some, test.inputs)
-        else:
-            typical = root * math.sqrt(1 + problem.deviation**2)
-            fitted = kernel_ridge(exact_kernels(dim, typical)[method], some, test.inputs)
-        accuracy = 1 - wrong(fitted.outputs, test.labels)
-        record(at={"samples": some.labels.shape[1]}, trials=params.test_samples, test_accuracy=accuracy)
 
 
 @part.arm(

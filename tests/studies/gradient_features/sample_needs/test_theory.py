@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from assay.studies.gradient_features.fixed_features.theory import samples_needed
+from assay.studies.gradient_features.sample_needs.theory import samples_needed
 
 
 def test_the_level_is_met_between_two_counts_on_a_logarithmic_axis():
