@@ -13,6 +13,8 @@ from assay.studies.gradient_features.study import study
         ({"sampled": "500,500"}, "sampled needs values that grow"),
         ({"hard_dims": "100,81"}, "hard_dims needs values that grow"),
         ({"wide_dims": "100,81"}, "wide_dims needs values that grow"),
+        ({"need_dims": "100,49"}, "need_dims needs values that grow"),
+        ({"need_ratios": "0.1,0.05"}, "need_ratios needs values that grow"),
         ({"kernel_samples": ""}, "kernel_samples needs values that grow"),
         ({"sampled_dims": "10,21"}, "odd and above its size"),
         ({"instances": "50-6"}, "instances"),

@@ -15,6 +15,7 @@ from .images import arms as images
 from .mixtures import arms as mixtures
 from .multi_index import arms as multi_index
 from .order import arms as order
+from .sample_needs import arms as sample_needs
 from .tickets import arms as tickets
 from .uniform_parity import arms as uniform_parity
 
@@ -29,6 +30,7 @@ class Params(
     multi_index.Params,
     uniform_parity.Params,
     block_parity.Params,
+    sample_needs.Params,
     fixed_features.Params,
     mixtures.Params,
     emergence.Params,
@@ -46,6 +48,7 @@ study = lab.Study(
         emergence.part,
         mixtures.part,
         fixed_features.part,
+        sample_needs.part,
         block_parity.part,
         uniform_parity.part,
         multi_index.part,

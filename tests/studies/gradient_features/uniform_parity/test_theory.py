@@ -6,9 +6,15 @@ import math
 import pytest
 import torch
 
+from assay.studies.gradient_features.learners import RELU
 from assay.studies.gradient_features.theory import in_flat_cone, simplified_gradient
 from assay.studies.gradient_features.uniform_parity import theory
-from assay.studies.gradient_features.uniform_parity.learners import parity_step, sign_start, streamed_gradients
+from assay.studies.gradient_features.uniform_parity.learners import (
+    one_threshold_start,
+    parity_step,
+    sign_start,
+    streamed_gradients,
+)
 from assay.studies.gradient_features.uniform_parity.problem import UniformParity
 from assay.training import Seeds
 
@@ -103,3 +109,39 @@ def test_the_start_has_ladder_thresholds_and_can_do_without_constant_signs():
     exact = theory.exact_gradient(problem, start.weights)
     net = parity_step(start, exact, problem)
     assert torch.allclose(net.weights[..., :2].abs(), torch.full((1,), 0.5).double())
+
+
+@pytest.mark.parametrize(("dim", "size"), [(11, 4), (9, 2), (13, 6)])
+@pytest.mark.parametrize("knot", [-0.5, 0.0, 0.7, 1.3])
+def test_what_a_neuron_knows_of_the_parity_is_full_enumeration(dim, size, knot):
+    problem, points = UniformParity(dim, size), cube(dim)
+    weights = torch.ones(dim, dtype=torch.float64)
+    weights[:2] = -1  # two signs of A: their product is 1, as those of all of A
+    along = theory.exact_gradient(problem, weights)
+    values = (points @ along / along.norm() - knot).clamp(min=0)
+    counted = float((problem.labels(points) * values).mean())
+    assert theory.parity_signal(problem, knot) == pytest.approx(counted, abs=1e-12)
+
+
+def test_at_the_blind_knot_a_neuron_knows_nothing_and_elsewhere_it_does():
+    for problem in (UniformParity(31, 4), UniformParity(73, 6)):
+        knot = theory.blind_knot(problem)
+        assert 0 < knot < math.sqrt(problem.size)
+        assert theory.parity_signal(problem, knot) == pytest.approx(0, abs=1e-9)
+        assert abs(theory.parity_signal(problem, 0.0)) > 1e-3
+    # Without the coordinates outside A the root is at κ = 4/3 of ⟨w_A, x_A⟩, 2/3 of ⟨ŵ, x⟩.
+    assert theory.blind_knot(UniformParity(1001, 4)) == pytest.approx(2 / 3, abs=0.01)
+    with pytest.raises(ValueError, match="whatever their threshold"):
+        theory.blind_knot(UniformParity(51, 2))
+
+
+def test_the_other_start_has_thresholds_of_one_size_and_output_zero():
+    problem = UniformParity(11, 4)
+    start = one_threshold_start(SEEDS, problem, 5, 0.5)
+    assert set(start.biases.flatten().tolist()) == {-0.5, 0.5}
+    assert set(start.weights.flatten().tolist()) == {-1.0, 1.0}
+    assert float(start(cube(11).expand(2, -1, -1), RELU).abs().max()) < 1e-12
+    signs = one_threshold_start(SEEDS, problem, 5, 0.5, normal=False)
+    assert torch.equal(signs.output, start.output.sign())
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        one_threshold_start(SEEDS, problem, 5, 1.0)

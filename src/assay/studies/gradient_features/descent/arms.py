@@ -16,8 +16,8 @@ from ..multi_index.learners import learned_features
 from ..multi_index.problem import MultiIndex
 from ..params import FirstStep
 from ..problem import Sample, mixture_of
-from .learners import CURVATURE, best_head, descend_head, loss
-from .theory import best_bound, drift_envelope, generalisation_bound, smoothness
+from .learners import CURVATURE, OwnFeatures, best_head, descend_head, loss
+from .theory import best_bound, drift_envelope, flip_bound, generalisation_bound, smoothness
 
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(-8, 3))  # the first head stands for the best, the others compare
 CASES = {"mixture": "logistic", "parity": "logistic", "multi-index": "squared"}
@@ -102,13 +102,14 @@ def frozen(params: Params, seeds: Seeds, record: lab.Recorder, *, case: str) -> 
 @part.arm(
     "drift",
     over={"rate": lambda p: p.drift_rates},
-    uses=("threshold", "drift_steps"),
+    uses=("threshold", "cone", "drift_steps"),
     dtype="float64",  # at the smallest rate the movement is 1e-9 of a weight
     chunk=2,
     tolerance=1e-2,
 )
 def drift(params: Params, seeds: Seeds, record: lab.Recorder, *, rate: float) -> None:
-    """Both layers trained on four XOR axes: movement of the first layer beside the envelope of its recursion."""
+    """Both layers trained on four XOR axes: movement of the first layer beside the envelope of its recursion, what
+    neurons keep of their own features, and gates that flip."""
     problem = mixture_of("multi-xor", 64)
     start = symmetric_start(seeds, 64, 64, params.threshold * 8)
     net = stepped(start, sampled_gradients(start, problem.sample(seeds, "first step", 4000)), knot=4.0)
@@ -119,16 +120,23 @@ def drift(params: Params, seeds: Seeds, record: lab.Recorder, *, rate: float) ->
     _, allowed = drift_envelope(net.output, reach, input_norm, rate, params.drift_steps)
     test = problem.sample(seeds, "test", 1000)
     gates = net.preactivation(test.inputs) > 0
+    largest = float(test.inputs.norm(dim=-1).max())
     used = norms.new_zeros(len(seeds))
+    features = OwnFeatures(net, problem.features, params.cone)
+    moments = {0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, params.drift_steps}
     for step, now in train_both(net, lambda step: batches[step - 1], rate, params.drift_steps):
         moved = (now.weights - net.weights).norm(dim=-1)
         # Rounding in weights of this size is no movement. What has not moved uses nothing, of an envelope of 0 too.
         beyond = (moved - 1e-14 * norms).clamp(min=0)
         used = torch.maximum(used, torch.where(beyond == 0, beyond, beyond / allowed[step]).amax(1))
-    flips = ((now.preactivation(test.inputs) > 0) != gates).float().mean((1, 2))
+        if step in moments:
+            flips = ((now.preactivation(test.inputs) > 0) != gates).double().mean((1, 2))
+            record(step=step, flips=flips, own_cosine=features.cosine(now), kept=features.kept(now))
+            bound = flip_bound(moved / norms, largest).mean(1)
+            record(step=step, flips_over_bound=torch.where(flips == 0, flips, flips / bound))
     both = now(test.inputs, RELU)
     head_only = TwoLayer(net.weights, net.biases, now.output)(test.inputs, RELU)
     change = ((1 - test.labels * both).clamp(min=0) - (1 - test.labels * head_only).clamp(min=0)).mean(1).abs()
     bound = input_norm * now.output.norm(dim=1) * math.sqrt(now.output.shape[1]) * moved.amax(1)
-    record(drift=(moved / norms).amax(1), envelope_used=used, flips=flips)
+    record(drift=(moved / norms).amax(1), envelope_used=used)
     record(loss_change=change, loss_change_bound=bound)

@@ -6,7 +6,7 @@ import math
 
 import polars as pl
 
-from assay.lab import Judgement, Measurements
+from assay.lab import Judgement, Measurements, combine
 
 from ..theory import log_log_slope
 from .arms import CASES, Params, part
@@ -88,6 +88,51 @@ def _slow(params: Params) -> list[float]:
 def loss_change(m: Measurements[Params]) -> Judgement:
     change, bound = m.every("loss_change", arm="drift"), m.every("loss_change_bound", arm="drift")
     return (change - bound).named("change − bound").at_most(0, tolerance=1e-6)
+
+
+@part.claim(
+    "C3n",
+    "With both layers trained on four XOR axes the median neuron that the first step put into the cone of a feature is "
+    "still in that cone at the end, at every rate up to 0.1.",
+    source="Main theorem: full training stays benign, so that the network goes on competing with heads on the features",
+)
+def features_stay(m: Measurements[Params]) -> Judgement:
+    found = [m.final("own_cosine", arm="drift", rate=rate) for rate in m.params.drift_rates if rate <= 0.1]
+    return combine(min, found, "median cosine with the own feature, least over the rates").above(1 - m.params.cone)
+
+
+@part.claim(
+    "X27",
+    "With both layers trained on four XOR axes at the largest rate, neurons that the first step put into the cone of a "
+    "feature end nearer to it than at the smallest rate, by the median cosine.",
+    source="derived: later gradients of a neuron are sums over the inputs that it sees, most of its own feature",
+    when={"a rate of 0.1": lambda p: p.drift_rates[-1] >= 0.1, "50 steps": lambda p: p.drift_steps >= 50},
+)
+def training_turns_further(m: Measurements[Params]) -> Judgement:
+    slow, fast = (m.final("own_cosine", arm="drift", rate=m.params.drift_rates[at]) for at in (0, -1))
+    return (fast - slow).named("median cosine, largest − smallest rate").above(0)
+
+
+@part.claim(
+    "C3o",
+    "With both layers trained on four XOR axes the share of gates that flip is at no rate and step above √(2/π)·B_x "
+    "times the mean relative drift of the neurons.",
+    source="derived: a gate flips only near its threshold, and with noise 1 projections have a density of at most "
+    "1/√(2π)",
+)
+def few_flips(m: Measurements[Params]) -> Judgement:
+    return m.every("flips_over_bound", arm="drift").named("share of flips / bound").at_most(1)
+
+
+@part.claim(
+    "N22",
+    "With both layers trained on four XOR axes more gates flip at the largest rate than at the smallest.",
+    source="control: the flips that are bounded can be seen",
+    when={"a rate of 0.1": lambda p: p.drift_rates[-1] >= 0.1, "50 steps": lambda p: p.drift_steps >= 50},
+)
+def gates_do_flip(m: Measurements[Params]) -> Judgement:
+    slow, fast = (m.final("flips", arm="drift", rate=m.params.drift_rates[at]) for at in (0, -1))
+    return (fast - slow).named("share of flips, largest − smallest rate").above(0)
 
 
 @part.claim(

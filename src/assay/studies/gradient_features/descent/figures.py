@@ -41,6 +41,50 @@ def drift(m: Measurements[Params]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+@part.figure(
+    "own-features",
+    caption="Both layers trained on four XOR axes, over the steps after the first and by rate (mean over seeds with "
+    "its 95 % interval): the median cosine of neurons with their own feature, of those that the first step put into "
+    "its cone (dashed: the edge of the cone); and the share of gates that differ from those after the first step (at "
+    "small rates often none, which a logarithmic axis does not show).",
+    shows=("C3n", "C3o", "N22", "X27"),
+)
+def own_features(m: Measurements[Params]) -> alt.HConcatChart:
+    panels = []
+    for name, title, scale in (("own_cosine", "cosine with the own feature", "linear"), ("flips", "flips", "log")):
+        rows = m.rows(name, arm="drift").filter(pl.col("step") > 0).with_columns(pl.format("{}", "rate").alias("rate"))
+        frame = charts.summarise(rows, "rate", "step")
+        if scale == "log":
+            frame = frame.filter(pl.col("mean") > 0).with_columns(pl.col("low").clip(pl.col("mean") / 10))
+        domain = (1 - 1.2 * m.params.cone, 1.0) if scale == "linear" else None
+        panel = charts.band(frame, x="step", y=title, colour="rate", scale=scale, domain=domain, width=270)
+        panels.append(panel.encode(x=alt.X("step:Q", scale=alt.Scale(type="log"), title="step")))
+    edge = charts.rules({"edge of the cone": 1 - m.params.cone}, width=270)
+    # A sum would give the line an x of its own, which it does not have.
+    return alt.hconcat(alt.layer(panels[0], edge), panels[1])
+
+
+@part.table(
+    "own-features",
+    caption="Both layers trained on four XOR axes, at the last step: the median cosine of neurons that the first step "
+    "put into the cone of a feature with that feature, the share of them that are still in it, and the largest share "
+    "of gates that had flipped at any step, over the bound √(2/π)·B_x·drift (0 where none had).",
+    shows=("C3n", "C3o"),
+)
+def kept_features(m: Measurements[Params]) -> pl.DataFrame:
+    return pl.DataFrame(
+        [
+            {
+                "rate": f"{rate:g}",
+                "cosine": charts.plus_minus(m.final("own_cosine", arm="drift", rate=rate), 4),
+                "still in the cone": charts.plus_minus(m.final("kept", arm="drift", rate=rate)),
+                "flips / bound": f"{m.every('flips_over_bound', arm='drift', rate=rate).values.max():.3f}",
+            }
+            for rate in m.params.drift_rates
+        ]
+    )
+
+
 @part.table(
     "generalisation",
     caption="A head on frozen gradient features after descent: by how much its test loss exceeds its training loss, "

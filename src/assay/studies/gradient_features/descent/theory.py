@@ -60,6 +60,13 @@ def drift_envelope(
     return found_a, found_drift
 
 
+def flip_bound(drift: Tensor, largest: float, deviation: float = 1.0) -> Tensor:
+    """The share of a neuron's gates that can differ after its weights moved by ``drift`` = ‖Δw‖/‖w‖, for inputs of norm
+    up to ``largest`` with Gaussian noise: √(2/π)·B_x·drift/σ. A gate flips only where |⟨ŵ, x⟩ − b/‖w‖| ≤ drift·‖x‖, and
+    the projection ⟨ŵ, x⟩ has a density of at most 1/(σ√(2π))."""
+    return math.sqrt(2 / math.pi) * largest * drift / deviation
+
+
 def second_order_recursion(rho: float, beta: float, first: tuple[float, float], n: int) -> float:
     """h(n) of h(n + 2) = 2h(n + 1) − (1 − ρ²)h(n) + β in closed form: −β/ρ² + c_1(1 − ρ)^n + c_2(1 + ρ)^n."""
     shifted = [value + beta / rho**2 for value in first]

@@ -75,6 +75,31 @@ def xor_share(dim: int, deviation: float, threshold: float, width: float, floor:
     return float(mass @ caught.double() @ mass)
 
 
+def axis_share(
+    dim: int,
+    own_deviation: float,
+    other_deviation: float,
+    threshold: float,
+    width: float,
+    floor: float,
+    points: int = 800,
+) -> float:
+    """The same for the feature of one axis where the noise on the two axes differs: σ of ``own_deviation`` in the terms
+    of that axis, of ``other_deviation`` in those of the other. Without a floor, give 0."""
+    edges = torch.linspace(-6, 6, points + 1, dtype=torch.float64)
+    mass = torch.special.ndtr(edges).diff()
+    middle = (edges[1:] + edges[:-1]) / 2
+    own, other = torch.meshgrid(middle, middle, indexing="ij")
+    size = (own.square() + other.square() + dim - 2).sqrt()
+    rise, density = _along(own, size, math.sqrt(dim), own_deviation, threshold)
+    other_rise, other_density = _along(other, size, math.sqrt(dim), other_deviation, threshold)
+    along = (own_deviation * density - other_deviation * other_density) / size
+    first, second = rise + along * own, along * other - other_rise
+    norm = (first.square() + second.square() + along.square() * (dim - 2)).sqrt()
+    caught = (first.abs() > (1 - width) * norm) & (norm >= floor)
+    return float(mass @ caught.double() @ mass)
+
+
 def _along(z: Tensor, size: Tensor, root: float, deviation: float, threshold: float) -> tuple[Tensor, Tensor]:
     """√d/4·[Φ(α₊) − Φ(α₋)] and [φ(α₊) + φ(α₋)]/4 of one feature."""
     up, down = ((sign * root * z - threshold) / (deviation * size) for sign in (1, -1))

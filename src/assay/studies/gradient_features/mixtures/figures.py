@@ -8,7 +8,8 @@ import polars as pl
 
 from assay.lab import Measurements, charts
 
-from .arms import KINDS, SIGNS, TAIL_DIMS, TAUS, Params, part
+from ..problem import mixture_of
+from .arms import AXES, KINDS, NOISE_RATIOS, NORMS, SIGNS, TAIL_DIMS, TAUS, Params, part
 
 
 @part.figure(
@@ -52,6 +53,36 @@ def training(m: Measurements[Params]) -> alt.LayerChart:
     frame = charts.summarise(m.rows("error", arm="mixture-training", layers="both"), "kind", "step")
     chart: alt.LayerChart = charts.band(frame, x="step", y="test error", colour="kind")
     return chart
+
+
+@part.figure(
+    "component-errors",
+    caption="Mixtures of eight Gaussians while both layers are trained: error on the inputs of each component over the "
+    "steps after the first (mean over seeds, step 0 left out: there the output is 0 and every sign wrong), coloured by "
+    "the component's label. On orthogonal means every component is right after a step. On XOR axes the components of "
+    "one class are lost and found together, and none is left behind at the end.",
+    shows=("C3m",),
+)
+def component_errors(m: Measurements[Params]) -> alt.HConcatChart:
+    rows = m.rows("component_error", arm="mixture-training").filter(pl.col("step") > 0)
+    panels = []
+    for kind in KINDS:
+        labels = mixture_of(kind, m.params.mixture_dim).component_labels.tolist()
+        words = {j + 1: f"label {label:+.0f}" for j, label in enumerate(labels)}
+        frame = charts.summarise(rows.filter(kind=kind), "component", "step").with_columns(
+            label=pl.col("component").cast(pl.Int64).replace_strict(words)
+        )
+        panels.append(
+            alt.Chart(frame, width=280, height=220, title=kind)
+            .mark_line(opacity=0.6, point=alt.OverlayMarkDef(size=18))
+            .encode(
+                x=alt.X("step:Q", title="step", scale=alt.Scale(type="log")),
+                y=alt.Y("mean:Q", title="error", scale=alt.Scale(domain=[0, 1])),
+                color=alt.Color("label:N", title=None),
+                detail="component:N",
+            )
+        )
+    return alt.hconcat(*panels)
 
 
 @part.table(
@@ -98,6 +129,60 @@ def mixture_gradients(m: Measurements[Params]) -> pl.DataFrame:
                     "cosine, nearest mean": charts.plus_minus(m.final("median_cosine", **where)),
                     "cosine, E[yx]": mean,
                     "b and −b apart": f"{apart:.2g}",
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+@part.figure(
+    "unequal-spread",
+    caption="XOR mixture with noise 1 on one axis and less on the other: the share of exact first gradients of 8,192 "
+    "neurons in the cone of each axis, over the noise of the sharper one (points: mean and 95 % interval over seeds; "
+    "lines: derived). Left, of those with a norm above √d/5, more find the sharper axis; right, of any norm, more "
+    "point at the noisier one. The least number of neurons in a signed cone, over the promised m·p/4, is in the table.",
+    shows=("C1o", "N21", "X25", "X26"),
+)
+def unequal_spread(m: Measurements[Params]) -> alt.HConcatChart:
+    panels = []
+    for norm, title in zip(NORMS, ("norm above √d/5", "any norm"), strict=True):
+        frame = charts.summarise(m.rows("caught", arm="unequal-spread", norm=norm), "axis", "ratio")
+        derived = charts.summarise(m.rows("derived", arm="unequal-spread", norm=norm), "axis", "ratio")
+        scale = alt.Scale(domain=[0, float(np.max(frame["high"].to_numpy())) * 1.05])
+
+        def base(rows: pl.DataFrame, title: str = title) -> alt.Chart:
+            return alt.Chart(rows, width=260, height=220, title=title).encode(
+                x=alt.X("ratio:Q", title="noise of the sharper axis", scale=alt.Scale(domain=[0.2, 1.05])),
+                color=alt.Color("axis:N", title="axis", sort=list(AXES)),
+            )
+
+        y = alt.Y("mean:Q", title="share in the cone", scale=scale)
+        lines = base(derived).mark_line().encode(y=y)
+        points = base(frame).mark_point(filled=True, size=50, opacity=1).encode(y=y)
+        bars = base(frame).mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+        panels.append(lines + bars + points)
+    return alt.hconcat(*panels)
+
+
+@part.table(
+    "unequal-spread",
+    caption="Exact first gradients of 8,192 neurons on an XOR mixture with noise 1 on one axis, by the noise of the "
+    "other: the share in the cone of each axis with a norm above √d/5 (mean and half of the 95 % interval over seeds) "
+    "beside the derived p, and the least number of neurons after the step in the cone of either sign of that axis, "
+    "over the promised m·p/4 (least over seeds).",
+    shows=("C1n", "C1o"),
+)
+def unequal_promise(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for ratio in NOISE_RATIOS:
+        for axis in AXES:
+            where = {"arm": "unequal-spread", "ratio": ratio, "axis": axis, "norm": NORMS[0]}
+            rows.append(
+                {
+                    "noise": f"{ratio:g} and 1",
+                    "axis": axis if ratio < 1 else f"as {axis}",
+                    "share": charts.plus_minus(m.final("caught", **where), 4),
+                    "derived p": f"{m.exact('derived', **where).value:.4f}",
+                    "nice / (m·p/4)": f"{m.every('nice_over_promise', **where).values.min():.2f}",
                 }
             )
     return pl.DataFrame(rows)

@@ -1,10 +1,29 @@
-"""The oracle's hinge loss on an XOR mixture without any sampling: tails that no sample would ever meet."""
+"""The oracle's hinge loss on an XOR mixture without any sampling: tails that no sample would ever meet. And exact first
+gradients where components have noise of different sizes."""
 
 from __future__ import annotations
 
 import math
 
+import torch
+from torch import Tensor
+
 from ..theory import density, mean_excess, upper_tail
+from .problem import UnequalSpread
+
+
+def spread_gradient(problem: UnequalSpread, weights: Tensor, thresholds: Tensor) -> Tensor:
+    """G(w, b) in expectation: Σ_j p_j y_j [Φ(α_j)μ_j + σ_jφ(α_j)ŵ], α_j = (⟨w, μ_j⟩ − b)/(σ_j‖w‖):
+    (…, neurons, dim)."""
+    mixture = problem.mixture
+    means, deviations = mixture.means.to(weights), problem.deviations.to(weights)
+    signed = (mixture.weights * mixture.component_labels).to(weights)
+    norms = weights.norm(dim=-1, keepdim=True)
+    alpha = (weights @ means.T - thresholds.unsqueeze(-1)) / (deviations * norms)  # (…, neurons, components)
+    bell = torch.exp(-alpha.square() / 2) / math.sqrt(2 * math.pi)
+    along = (bell @ (signed * deviations)).unsqueeze(-1) / norms
+    found: Tensor = (torch.special.ndtr(alpha) * signed) @ means + along * weights
+    return found
 
 
 def xor_oracle_loss(tails: float) -> float:

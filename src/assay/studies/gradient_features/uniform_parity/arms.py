@@ -13,17 +13,18 @@ from assay import lab
 from assay.training import Seeds, TwoLayer
 
 from ..fixed_features.learners import random_fourier, random_relu, ridge_head
-from ..learners import hidden_layer, unmirrored, wrong
+from ..learners import hidden_layer, stepped, unmirrored, wrong
 from ..params import Testing, check_growing
 from ..theory import cosines, simplified_gradient
 from . import theory
-from .learners import parity_step, sign_start, streamed_gradients
+from .learners import one_threshold_start, parity_step, sign_start, streamed_gradients
 from .problem import UniformParity
 
 # Dimension for each size, odd and at least 2k² (31 for k = 4 falls short of that by one).
 DIMENSIONS = {2: 51, 4: 31, 6: 73}
 Network = Literal["promised", "promised, none constant", "2^(k-2)"]
 NETWORKS: tuple[Network, ...] = ("promised", "promised, none constant", "2^(k-2)")
+OUTPUTS = ("normal", "signs")
 
 
 class Params(Testing):
@@ -52,7 +53,7 @@ part = lab.Part(
         "smoke": lab.PartPreset(
             parity_sizes=(2,), head_samples=1000, sampled_dims=(11, 15), sample_ratios=(0.1, 1.0), ladder_neurons=32
         ),
-        "laptop": lab.PartPreset(fewer={"exact-parity": 6}),
+        "laptop": lab.PartPreset(fewer={"exact-parity": 6, "one-threshold": 4}),
         "paper": lab.PartPreset(
             arms=("sampled-parity-six",),
             parity_sizes=(2, 4, 6),
@@ -102,6 +103,24 @@ def exact_parity(params: Params, seeds: Seeds, record: lab.Recorder, *, size: in
     start = sign_start(seeds, problem, m, constant=network == "promised")
     exact = unmirrored(start, lambda w, b: theory.exact_gradient(problem, w), torch.zeros(1))
     _record_head(params, seeds, record, problem, parity_step(start, exact, problem))
+
+
+@part.arm(
+    "one-threshold",
+    over={"size": lambda p: p.parity_sizes, "outputs": OUTPUTS},
+    uses=("test_samples", "head_samples"),
+    chunk=2,
+    tolerance=0.05,
+)
+def one_threshold(params: Params, seeds: Seeds, record: lab.Recorder, *, size: int, outputs: str) -> None:
+    """The other start, with thresholds ±b̃ of one size. The median switch lies where a neuron knows least."""
+    problem = UniformParity(DIMENSIONS[size], size)
+    # Below four signs there is no such place: 1, as for other parities.
+    knot = theory.blind_knot(problem) if size >= 4 else 1.0
+    start = one_threshold_start(seeds, problem, theory.promised_neurons(size), 0.5, normal=outputs == "normal")
+    exact = unmirrored(start, lambda w, b: theory.exact_gradient(problem, w), torch.zeros(1))
+    record(knot=[knot] * len(seeds))
+    _record_head(params, seeds, record, problem, stepped(start, exact, knot))
 
 
 @part.arm(

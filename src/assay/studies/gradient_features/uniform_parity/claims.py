@@ -69,6 +69,31 @@ def constant_not_needed(m: Measurements[Params]) -> Judgement:
     return m.final("test_accuracy", arm="exact-parity", size=4, network="promised, none constant").above(0.99)
 
 
+@part.claims_over(
+    {
+        "C4w": {"size": 2, "dim": 51, "when": TWO},
+        "C4x": {"size": 4, "dim": 31, "when": FOUR},
+        "C4y": {"size": 6, "dim": 73, "when": SIX},
+    },
+    statement="On the parity of {size} of {dim} uniform signs, a head after one exact gradient step from normal "
+    "outputs and thresholds of one size, ±b̃, reaches 99 % with m = k·2^k·log(20k).",
+    source="Uniform parity case, alternative analysis: the spread of the outputs stands in for many thresholds",
+)
+def one_threshold_learns(m: Measurements[Params], *, size: int) -> Judgement:
+    return m.final("test_accuracy", arm="one-threshold", size=size, outputs="normal").above(0.99)
+
+
+@part.claim(
+    "N20",
+    "On the parity of 4 of 31 uniform signs, from outputs ±1 and thresholds ±b̃ a head after one exact gradient step "
+    "stays below 60 % where every switch lies at the root of a neuron's correlation with the parity.",
+    source="control, derived: E[∏_A x_l·max(0, ⟨ŵ, x⟩ − κ)] is 0 at one κ, and nothing spreads the switches around it",
+    when=FOUR,
+)
+def coinciding_switches_are_blind(m: Measurements[Params]) -> Judgement:
+    return m.final("test_accuracy", arm="one-threshold", size=4, outputs="signs").below(0.6)
+
+
 @part.claim(
     "C4o",
     "On the parity of 4 of 31 uniform signs 16 neurons (m = 2^(k − 2) = 4 and their mirror images) fail: a head after "

@@ -8,7 +8,7 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from . import theory
-from .arms import DIMENSIONS, NETWORKS, Params, part
+from .arms import DIMENSIONS, NETWORKS, OUTPUTS, Params, part
 from .problem import UniformParity
 
 
@@ -64,6 +64,31 @@ def parity_widths(m: Measurements[Params]) -> pl.DataFrame:
                 m.final("test_accuracy", arm="fixed-parity", size=size, method=method)
             )
         rows.append(row)
+    return pl.DataFrame(rows)
+
+
+@part.table(
+    "parity-starts",
+    caption="Parity of k of d uniform signs after a step along exact gradients, test accuracy at the promised width by "
+    "start: outputs ±1 with 2k − 1 thresholds, and outputs that are normal or ±1 with thresholds ±b̃ of one size. The "
+    "median switch of the last two lies at the knot: from k = 4 on where a neuron's correlation with the parity is 0 "
+    "(in units of ⟨w/‖w‖, x⟩), so that only a spread of outputs helps.",
+    shows=("C4l", "C4m", "C4t", "C4w", "C4x", "C4y", "N20"),
+)
+def parity_starts(m: Measurements[Params]) -> pl.DataFrame:
+    words = {"normal": "normal, ±b̃", "signs": "±1, ±b̃"}
+    rows = []
+    for size in m.params.parity_sizes:
+        ladder = m.final("test_accuracy", arm="exact-parity", size=size, network="promised")
+        knot = m.every("knot", arm="one-threshold", size=size).values.max()
+        rows.append(
+            {"k of d": f"{size} of {DIMENSIONS[size]}", "±1, 2k − 1 thresholds": charts.plus_minus(ladder)}
+            | {
+                words[name]: charts.plus_minus(m.final("test_accuracy", arm="one-threshold", size=size, outputs=name))
+                for name in OUTPUTS
+            }
+            | {"knot": f"{knot:.3f}"}
+        )
     return pl.DataFrame(rows)
 
 

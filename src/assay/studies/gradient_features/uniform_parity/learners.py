@@ -28,6 +28,18 @@ def sign_start(seeds: Seeds, problem: UniformParity, neurons: int, *, constant: 
     return mirrored(weights, ladder.to(seeds.dtype)[rungs], outputs)
 
 
+def one_threshold_start(
+    seeds: Seeds, problem: UniformParity, neurons: int, threshold: float, *, normal: bool = True
+) -> TwoLayer:
+    """The other start: sign weights, thresholds ±b̃ of one size below 1, and standard normal outputs, whose spread is
+    all that spreads the switches after the step. Without ``normal`` outputs are signs, and the switches coincide."""
+    if not 0 < threshold < 1:
+        raise ValueError(f"the closed form is for thresholds between 0 and 1, and {threshold:g} is none")
+    weights = torch.where(seeds.uniform("initial weights", neurons, problem.dim) < 0.5, -1.0, 1.0).to(seeds.dtype)
+    outputs = seeds.normal("initial outputs", neurons)
+    return mirrored(weights, torch.full_like(outputs, threshold), outputs if normal else outputs.sign())
+
+
 def parity_step(start: TwoLayer, gradients: Tensor, problem: UniformParity) -> TwoLayer:
     """The step with rate 2/(k|ξ_{k−1}|), after which weights on A are ±1/k and ⟨w, x⟩ lies on the ladder. (The printed
     rate lacks the 2, as the printed gradient lacks its ½.)"""

@@ -53,3 +53,36 @@ def samples_for(problem: UniformParity, ratio: float) -> int:
 def promised_neurons(size: int) -> int:
     """m = k·2^k·log(20k)."""
     return math.ceil(math.ldexp(size * math.log(20 * size), size))
+
+
+def parity_signal(problem: UniformParity, knot: float) -> float:
+    """E[∏_A x_l·max(0, ⟨ŵ, x⟩ − knot)] of a neuron along its exact gradient, for ∏_A w_l = 1: what one neuron knows of
+    the parity. Of ⟨ŵ, x⟩ the sum over A is c·(k − 2j)/√k, c the limit cosine, with chance C(k, j)/2^k and the parity
+    (−1)^j; that over the other d − k coordinates, all of one size, has the variance 1 − c²."""
+    k, rest, cosine = problem.size, problem.dim - problem.size, limit_cosine(problem)
+    step = math.sqrt((1 - cosine**2) / rest)
+    found = 0.0
+    for j in range(k + 1):
+        along = cosine * (k - 2 * j) / math.sqrt(k) - knot
+        mean = sum(comb(rest, i) * max(0.0, along + step * (rest - 2 * i)) for i in range(rest + 1))
+        found += (-1) ** j * comb(k, j) * mean
+    return math.ldexp(found, -problem.dim)
+
+
+def blind_knot(problem: UniformParity) -> float:
+    """The least knot in (0, √k) at which ``parity_signal`` is 0: with every switch at ±it no neuron knows anything of
+    the parity. There is one from k = 4 on (a neuron max(0, ⟨w_A, x_A⟩ − κ) of four signs has the coefficient
+    (3κ − 4)/16 for κ in [0, 2])."""
+    edges = [math.sqrt(problem.size) * i / 64 for i in range(65)]
+    values = [parity_signal(problem, edge) for edge in edges]
+    turn = next((i for i in range(64) if values[i] * values[i + 1] < 0), None)
+    if turn is None:
+        raise ValueError(f"neurons see a parity of {problem.size} signs whatever their threshold")
+    low, high = edges[turn], edges[turn + 1]
+    for _ in range(40):
+        middle = (low + high) / 2
+        if parity_signal(problem, low) * parity_signal(problem, middle) > 0:
+            low = middle
+        else:
+            high = middle
+    return low
