@@ -58,6 +58,25 @@ def test_a_callers_own_processor_or_criterion_goes_before_the_one_of_its_class(l
     same_as_its_own(llama, gem, ids, max_new_tokens=4, do_sample=False, max_time=100.0, min_new_tokens=2)
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["asked for", "and the caller's own"])
+@pytest.mark.parametrize("kind", ["WatermarkingConfig", "SynthIDTextWatermarkingConfig"])
+def test_a_watermark_is_applied_once(llama, ids, kind, own):
+    """It holds a generator of random numbers, and two of these are never equal."""
+    settings = {"bias": 1.0} if kind == "WatermarkingConfig" else {"keys": [3, 5, 7], "ngram_len": 2}
+    config, options = getattr(transformers, kind)(**settings), {"max_new_tokens": 4, "do_sample": False}
+    options |= {"watermarking_config": config, "return_dict_in_generate": True}
+    options |= {"output_scores": True, "output_logits": True}
+    found = []
+    for custom in (False, True):
+        if own:
+            processor = config.construct_processor(llama.config.vocab_size, "cpu")
+            options["logits_processor"] = transformers.LogitsProcessorList([processor])
+        made = llama.generate(ids, custom_generate=CUT, **options) if custom else CUT.generate(llama, ids, **options)
+        found.append((made.scores[0] - made.logits[0]).nan_to_num())
+    assert found[0].abs().max() > 0
+    assert torch.equal(*found)
+
+
 def test_what_the_caller_turns_off_stays_off(llama, ids):
     """None is not left out: without it the model's own end, and a default number of likely tokens, would come back."""
     llama.generation_config.eos_token_id = int(GEM.generate(llama, ids, max_new_tokens=3, do_sample=False)[0, 61])
