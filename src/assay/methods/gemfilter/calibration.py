@@ -28,7 +28,13 @@ def split(prompts: Iterable[NeedlePrompt]) -> Calibration:
     """A user's own prompts: every second one judges, so that both sides see all depths of an ordered grid."""
     own = list(prompts)
     whole("the number of prompts", len(own), 4)  # half of them choose, half judge, and an interval needs two
-    for number, one in enumerate(own):
+    check_prompts(own)
+    return Calibration(own[0::2], own[1::2])
+
+
+def check_prompts(prompts: Sequence[Any]) -> None:
+    """Refuse what is no needle prompt, and a prompt without its needle."""
+    for number, one in enumerate(prompts):
         if not isinstance(one, NeedlePrompt):
             raise ValueError(
                 "prompts of your own are needle prompts, as assay.evaluation.needle_prompt makes them, and not "
@@ -39,7 +45,6 @@ def split(prompts: Iterable[NeedlePrompt]) -> Calibration:
             raise ValueError(
                 f"prompt {number} hides no needle: needle_at must hold positions among its {length} tokens"
             )
-    return Calibration(own[0::2], own[1::2])
 
 
 def listed(what: str, given: Any, alone: type | tuple[type, ...]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from assay._reports import Report, curves
 from assay.evaluation.needles import NeedlePrompt
 from assay.methods.gemfilter.adapter import Projected, attention_at, check_usable, layers_of, read_layers
-from assay.methods.gemfilter.calibration import listed
+from assay.methods.gemfilter.calibration import check_prompts, listed
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.prompts import Prompt
@@ -101,7 +101,7 @@ def stages_of(recall: Sequence[float], found: float = FOUND) -> list[str]:
 
 def layer_scan(
     model: nn.Module,
-    prompts: Sequence[NeedlePrompt],
+    prompts: Iterable[NeedlePrompt],
     *,
     keep: int | float,
     rules: str | Sequence[str] = RULES,
@@ -111,7 +111,8 @@ def layer_scan(
     """Recall of the needle at every layer under every rule. One forward pass per prompt; in chunks where ``base``
     reads in chunks. A layer without attention keeps nothing."""
     check_usable(model)
-    rules = listed("rule", rules, str)
+    rules, prompts = listed("rule", rules, str), listed("prompt", prompts, NeedlePrompt)
+    check_prompts(prompts)
     filters = filters_of(base, keep, rules)
     layers = list(attention_at(model))
     shape = (len(filters), len(layers_of(model)), len(prompts))
