@@ -24,6 +24,11 @@ class Prompt:
         return self.input_ids.shape[0]
 
     @property
+    def longest(self) -> int:
+        """Real tokens of the longest prompt."""
+        return self.input_ids.shape[1] if self.mask is None else int(self.mask.sum(dim=1).max())
+
+    @property
     def padding(self) -> list[int] | None:
         """How many tokens on the left of every row are none, for what reads prompts that all end at the last place."""
         if self.mask is None:
