@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 
-from assay.methods.gemfilter import GemFilter
+from assay.methods.gemfilter import FullAttention, GemFilter, share_prefill
 from assay.methods.gemfilter.cautions import no_room
 
 transformers = pytest.importorskip("transformers")
@@ -215,6 +215,21 @@ def test_inputs_beyond_tokens_are_refused(llama, ids, name):
     ):
         with pytest.raises(ValueError, match=f"do not pass {name}"):
             run()
+
+
+@pytest.mark.parametrize("extra", [{"image_sizes": [[1, 2]]}, {"max_new_tokens": 8}], ids=["sizes", "an option"])
+def test_a_selection_loses_no_words(llama, ids, extra):
+    """Generation refuses what it does not know, and takes what no selection does."""
+    name = next(iter(extra))
+    for run in (
+        lambda: GEM.select(llama, ids, **extra),
+        lambda: GEM.select(llama, {"input_ids": ids, **extra}),
+        lambda: share_prefill(llama, {"input_ids": ids, **extra}, [FullAttention()]),
+    ):
+        with pytest.raises(ValueError, match=f"read as tokens alone, and {name} would be lost"):
+            run()
+    nothing = {"image_sizes": None, "token_type_ids": [[0] * 60]}
+    assert GEM.select(llama, ids, **nothing).kept() == GEM.select(llama, ids).kept()
 
 
 def test_images_are_refused_where_generation_has_encoded_them(ids):
