@@ -26,8 +26,8 @@ AUTO_CHUNK = 1024
 
 def shared_tokens(chunk: int, overlap: int | None = None, *, auto: bool = False) -> int:
     """Tokens that neighbours share: ``overlap``, by default an eighth of a chunk and 256 at most, since all of them are
-    read twice. Of a chunk that a short context made smaller than ``auto`` wants it, half at most: an overlap that was
-    meant for a longer one would leave no step."""
+    read twice. Of an ``auto`` chunk that a short context makes small, half at most: an overlap that was meant for a
+    longer one would leave no step."""
     if overlap is None:
         return min(chunk // 8, 256)
     return min(overlap, chunk // 2 if auto and chunk < AUTO_CHUNK else chunk - 1)
