@@ -293,7 +293,7 @@ def test_what_is_named_twice_runs_once_and_lengths_beyond_the_context_are_told_o
     )
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["rows"]) == 1
-    assert done.stderr.count("the prompt's 600 tokens exceed the 512 that the model was trained for") == 1
+    assert done.stderr.count("600 tokens at once exceed the 512 that the model was trained for") == 1
 
 
 def test_the_mark_of_an_editor_is_no_part_of_a_text(folder, tmp_path):

@@ -34,10 +34,10 @@ class Arm:
     ``uses`` names the parameters that the arm reads (all of its study or part, when None). ``working_set(params)``
     gives the bytes that one seed touches in a step, from which the plan sizes chunks; ``chunk`` is their size where the
     author knows it (1: units of one seed, which run side by side). ``needs`` lists what must be there: ``gpu``,
-    ``extra:llm``, ``data:mnist``, or a function of the parameters that returns such a list. ``reads`` names the files
-    that the arm reads, relative to the study's folder, or is a function of the parameters that does: their contents
-    count like code. ``tolerance`` is the relative difference that company in a chunk may make to a seed's numbers
-    (batched kernels round differently).
+    ``extra:llm``, ``data:mnist``, ``text:FOLDER`` (text enough to hide facts in), or a function of the parameters that
+    returns such a list. ``reads`` names the files that the arm reads, relative to the study's folder, or is a function
+    of the parameters that does: their contents count like code. ``tolerance`` is the relative difference that company
+    in a chunk may make to a seed's numbers (batched kernels round differently).
     ``magnitude`` is the size of the numbers whose differences the arm records: a difference below a small multiple of
     the machine epsilon of ``dtype`` times this size is rounding, not company. ``timed`` names the metrics that were
     read off a clock: no two runs agree on them, so that nothing holds their values to be the same.

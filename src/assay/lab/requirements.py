@@ -37,6 +37,9 @@ def missing_requirement(needs: str | Iterable[str], device: str) -> str | None:
         elif kind == "model":
             if reason := _absent_model(name):
                 return f"it needs the model '{name}': {reason}"
+        elif kind == "text":
+            if reason := _thin_text(name):
+                return reason
         else:
             raise ValueError(f"unknown requirement '{need}'")
     return None
@@ -91,6 +94,19 @@ def _digest(path: Path) -> str:
 def _digest_of_large(path: Path, written: int, size: int) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=12)).hexdigest()
+
+
+def _thin_text(name: str) -> str | None:
+    """Why a file or folder of the user's is no text to hide facts in."""
+    from assay.evaluation.prose import folder_text
+
+    if not Path(name).exists():
+        return f"there is neither a folder nor a file {name}"
+    try:
+        folder_text(name)
+    except (OSError, ValueError) as error:
+        return str(error)
+    return None
 
 
 def _absent_model(name: str) -> str | None:

@@ -2,12 +2,13 @@
 
 import copy
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
 
 from assay.evaluation import Needle, needle_prompt
-from assay.methods.gemfilter import GemFilter, LayerChoice, choose_filter_layer
+from assay.methods.gemfilter import GemFilter, LayerChoice, choose_filter_layer, layer_scan
 from assay.methods.gemfilter import calibration as calibrating
 from assay.methods.gemfilter import choice as choosing
 from assay.methods.gemfilter.calibration import CHOOSING, JUDGING, calibration
@@ -239,6 +240,75 @@ def test_choices_that_make_no_sense_are_refused(model, tokenizer):
         choose_filter_layer(model, tokenizer, keep=600)
     with pytest.raises(ValueError, match="compared by their last rows"):
         GemFilter(layer="auto", keep=24, row="middle").resolved(model, tokenizer, 120)
+
+
+def own_prompts(tokenizer, length=120, count=6):
+    return [needle_prompt(tokenizer, length, (i + 0.5) / count, seed=i, haystack=TEXT) for i in range(count)]
+
+
+def test_prompts_of_your_own_that_are_kept_whole_are_refused(model, tokenizer):
+    prompts = own_prompts(tokenizer)
+    prompts[3] = needle_prompt(tokenizer, 80, 0.5, haystack=TEXT)
+    sentence = "^prompts of 80 tokens have nothing to filter at keep = 80: give longer prompts$"
+    with pytest.raises(ValueError, match=sentence):
+        choose_filter_layer(model, tokenizer, keep=80, prompts=prompts)
+    with pytest.raises(ValueError, match="at keep = 1024"):
+        choose_filter_layer(model, tokenizer, prompts=prompts)
+    assert choose_filter_layer(model, tokenizer, keep=79, prompts=prompts, warn=False).keep == 79
+
+
+def test_a_share_is_kept_of_every_prompt(model, tokenizer):
+    """As the filter keeps it: a fifth of prompts of 120 tokens is 24."""
+    share, number = (choose_filter_layer(model, tokenizer, **{**FEW, "keep": keep}) for keep in (0.2, 24))
+    assert share.filter() == GemFilter(share.layer, keep=0.2, rule=share.rule)
+    assert (share.layer, share.recall, share.kinds) == (number.layer, number.recall, number.kinds)
+    own = [*own_prompts(tokenizer), needle_prompt(tokenizer, 90, 0.5, haystack=TEXT)]
+    assert choose_filter_layer(model, tokenizer, keep=0.2, prompts=own, warn=False).keep == 0.2
+
+
+@pytest.mark.parametrize("chunk", [None, 64])
+def test_a_share_without_a_length_is_measured_within_the_context(model, tokenizer, measured, chunk):
+    base = GemFilter(0, chunk=chunk, tail=24)
+    choice = choose_filter_layer(model, tokenizer, **{**FEW, "keep": 0.125, "length": None}, base=base)
+    assert choice.length == (512 if chunk is None else 8192)
+
+
+def test_one_rule_needle_or_width_stands_for_a_list_of_one(model, tokenizer):
+    needle = Needle("The lamp is green.", "What colour is the lamp?", "green")
+    several = {"needles": [needle], "rules": ["window"], "kernels": [9]}
+    alone = {"needles": needle, "rules": "window", "kernels": 9}
+    made = [choose_filter_layer(model, tokenizer, **{**FEW, **each}, remember=False) for each in (several, alone)]
+    assert made[0] == made[1]
+    prompts = own_prompts(tokenizer)
+    read = [choose_filter_layer(model, tokenizer, keep=24, prompts=p, warn=False) for p in (prompts, iter(prompts))]
+    assert read[0] == read[1]
+    scans = [layer_scan(model, prompts[:1], keep=24, rules=rules) for rules in ("window", ["window"])]
+    assert torch.equal(scans[0].recall, scans[1].recall)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"rules": ()}, "a layer is measured with at least one rule"),
+        ({"needles": []}, "a layer is measured with at least one needle"),
+        ({"prompts": ["a", "b", "c", "d"]}, "prompts of your own are needle prompts, .* and not str"),
+        ({"prompts": "four"}, "prompts of your own are needle prompts"),
+        ({"prompts": 4.0}, "prompts must be an integer, not 4.0"),
+    ],
+)
+def test_what_is_no_list_of_that_kind_gets_a_sentence(model, tokenizer, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        choose_filter_layer(model, tokenizer, **{**FEW, **options})
+
+
+@pytest.mark.parametrize("places", [[], [-1], [5, 120]])
+def test_prompts_of_your_own_have_a_needle(model, tokenizer, places):
+    prompts = own_prompts(tokenizer)
+    prompts[2] = replace(prompts[2], needle_at=places)
+    with pytest.raises(ValueError, match=r"^prompt 2 hides no needle: needle_at must hold positions among its 120"):
+        choose_filter_layer(model, tokenizer, keep=24, prompts=prompts)
+    with pytest.raises(ValueError, match="the number of prompts must be at least 4, not 1"):
+        choose_filter_layer(model, tokenizer, keep=24, prompts=prompts[0])
 
 
 def test_a_text_without_a_name_is_refused(tokenizer):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.evaluation import needle_prompt
-from assay.methods.gemfilter import GemFilter, OneRun, choose_filter_layer, layer_scan
+from assay.methods.gemfilter import FilterIndex, GemFilter, OneRun, choose_filter_layer, layer_scan
 from assay.methods.gemfilter import chunks as chunking
 from assay.methods.gemfilter.adapter import read_layers
 from assay.methods.gemfilter.chunks import Layout
@@ -167,6 +167,24 @@ def test_auto_leaves_short_prompts_whole(make_model):
     assert chosen.layout(model, 4097).size == 1024
     assert chosen.layout(model, 4097).chunk_length == 1024 + 128
     assert chosen.layout(make_model("Llama"), 513).chunk_length == 256  # half of its context of 512
+
+
+@pytest.mark.parametrize(("overlap", "shared"), [(None, 3), (8, 8), (12, 12), (200, 12)])
+def test_an_automatic_chunk_leaves_a_step(make_model, ids, overlap, shared):
+    """An overlap that was meant for a chunk of 1,024 tokens is more than one of 24 has."""
+    model = make_model("Llama", max_position_embeddings=64)
+    chosen = GemFilter(layer=2, keep=16, chunk="auto", overlap=overlap, tail=8, window=8)
+    layout = chosen.layout(model, 2400)
+    assert (layout.size, layout.starts[1]) == (24, 24 - shared)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        made = chosen.select(model, ids.repeat(1, 5))
+        index = FilterIndex(model, GemFilter(layer=2, keep=16, overlap=overlap and 4 * overlap))
+    assert made.chunks == chosen.layout(model, 300).chunks < 25
+    assert (index.size, index.overlap) == (32, min(16, 4 * overlap) if overlap else 4)
+    sentence = "neighbours share 12 and not 200 tokens, half of the 24 that this model's context leaves"
+    told = [str(one.message) for one in heard if sentence in str(one.message)]
+    assert len(told) == (overlap == 200)
 
 
 def test_a_sliding_layer_that_sees_a_whole_chunk_can_filter(make_model, ids):

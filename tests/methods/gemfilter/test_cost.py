@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -58,6 +60,32 @@ def test_chunks_cost_time_linear_in_the_prompt_and_memory_that_is_constant():
     alone = cost_model("gemfilter", LLAMA, n=2048 + 128, layer=13)
     two = cost_model("gemfilter", LLAMA, n=2 * 2048 + 128, overlap=0, **options)
     assert two.prefill_flops == pytest.approx(2 * alone.prefill_flops)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_share_is_of_the_prompt(method):
+    share, number = (cost_model(method, LLAMA, n=5000, keep=keep, layer=13) for keep in (0.125, 625))
+    assert share == number
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n": 0}, "n must be at least 1, not 0"),
+        ({"new": -1}, "new must be at least 0, not -1"),
+        ({"keep": 0}, "keep must be at least 1, not 0"),
+        ({"keep": 2.5}, "keep must be an integer, or a share of the prompt between 0 and 1, not 2.5"),
+        ({"layer": 2.5}, "layer must be an integer, not 2.5"),
+        ({"chunk": 0}, "chunk must be at least 2, not 0"),
+        ({"chunk": "auto"}, "chunk='auto' depends on the model's context, which a shape does not have: give a number"),
+        ({"chunk": 100, "overlap": 100}, "overlap must be smaller than a chunk of 100 tokens, not 100"),
+        ({"chunk": 100, "overlap": -3}, "overlap must be at least 0, not -3"),
+        ({"chunk": 100, "tail": 0}, "tail must be at least 1, not 0"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(options, sentence):
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        cost_model("gemfilter", LLAMA, **{"n": 5000, "layer": 13, **options})
 
 
 def test_what_has_no_cost_is_refused():

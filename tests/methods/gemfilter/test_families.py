@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from assay.methods.gemfilter import GemFilter, SnapKV, layer_scan
+from assay.methods.gemfilter import H2O, FilterIndex, GemFilter, OneRun, SnapKV, layer_scan, share_prefill
 from assay.methods.gemfilter.adapter import attention_at, attentions_of, read_layers, sliding_window
 from assay.methods.gemfilter.prompts import prompt_of
 from assay.methods.gemfilter.remembered import fingerprint
@@ -63,6 +63,7 @@ READ = {
         [1, 3],
     ),
     "Mixtral": ("Mixtral", {**SIZES, "num_local_experts": 4}, range(4)),
+    "a head called decoder": ("ModernBertDecoder", {**SIZES, "local_attention": 128}, range(4)),
     "NemotronH": (
         "NemotronH",
         {
@@ -130,7 +131,7 @@ def test_chunks_are_exact_in_every_family(ids, kind):
         assert torch.allclose(together, alone, rtol=1e-3, atol=1e-4 * float(alone.abs().max()))
 
 
-@pytest.mark.parametrize("kind", ["attn", "attention"])
+@pytest.mark.parametrize("kind", ["attn", "attention", "a head called decoder"])
 def test_scores_of_other_families_are_their_own_attention(ids, kind):
     family, options, _ = READ[kind]
     model = made(family, options, "eager")
@@ -232,6 +233,47 @@ def test_an_indexer_is_refused(llama, ids):
     llama.model.layers[0].self_attn.indexer = torch.nn.Identity()
     with pytest.raises(ValueError, match=r"what an indexer picks \(LlamaAttention\)"):
         GemFilter(1, 16).select(llama, ids)
+
+
+COMPRESSED = {
+    **WIDE,
+    **ROUTED,
+    "num_hidden_layers": 2,
+    "num_key_value_heads": 1,
+    "q_lora_rank": 16,
+    "n_shared_experts": 1,
+    "layer_types": ["heavily_compressed_attention", "compressed_sparse_attention"],
+}
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_keys_of_several_tokens_are_refused_by_every_method(ids, layer):
+    """DeepSeek-V4's layers attend to compressed keys behind those of the tokens."""
+    if not hasattr(transformers, "DeepseekV4ForCausalLM"):
+        pytest.skip("this release of transformers has no DeepSeek-V4")
+    model = made("DeepseekV4", COMPRESSED)
+    gem = GemFilter(layer, 16)
+    for read in (
+        lambda: gem.select(model, ids),
+        lambda: replace(gem, chunk=20, tail=10).select(model, ids),
+        lambda: SnapKV(20, window=8).generate(model, ids, max_new_tokens=2),
+        lambda: H2O(20, window=8).generate(model, ids, max_new_tokens=2),
+        lambda: OneRun(gem).generate(model, ids, max_new_tokens=2),
+        lambda: share_prefill(model, ids, [SnapKV(20, window=8)]),
+        lambda: FilterIndex(model, gem),
+    ):
+        with pytest.raises(ValueError, match=r"number of keys than it reads tokens \(DeepseekV4Attention\), so that"):
+            read()
+
+
+@pytest.mark.parametrize("chunk", [None, 20])
+def test_a_layer_with_more_keys_than_tokens_is_refused_when_it_is_read(ids, chunk):
+    """Also where nothing in its configuration says so."""
+    model = made("OPT", OPT)
+    project = model.model.decoder.layers[1].self_attn.k_proj
+    project.register_forward_hook(lambda *args: torch.cat([args[2], args[2][:, :3]], dim=1))
+    with pytest.raises(ValueError, match=r"another number of keys than it reads tokens \(OPTAttention\)"):
+        GemFilter(1, 16, chunk=chunk, tail=10).select(model, ids)
 
 
 def test_a_model_without_weights_in_memory_is_refused(llama, ids):

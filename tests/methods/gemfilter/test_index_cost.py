@@ -47,6 +47,19 @@ def test_the_bytes_of_an_index_are_those_of_its_tensors(llama, dtype, item, laye
     assert held(store) == index.stored_bytes < expected.index_bytes
 
 
+def test_large_chunks_share_what_those_of_an_index_share(make_model):
+    """An eighth of a chunk, and 256 tokens at most."""
+    model = make_model(num_hidden_layers=2, max_position_embeddings=8192)
+    index = FilterIndex(model, GemFilter(1, keep=16, chunk=4096))
+    index.add("one", tokens(15_616, 0))
+    expected = index_cost(Shape.of(model.config), lengths=15_616, layer=1, question=QUESTION, chunk=4096)
+    assert expected == index_cost(
+        Shape.of(model.config), lengths=15_616, layer=1, question=QUESTION, chunk=4096, overlap=256
+    )
+    assert expected.index_bytes == index.stored_bytes
+    assert expected.chunks == len(index.store._chunks) == 4
+
+
 def test_files_hold_those_bytes_and_their_headers(llama, tmp_path):
     index = filled(llama, store=FolderStore(tmp_path))
     files = list(tmp_path.glob("chunks/*/*.safetensors"))
@@ -124,7 +137,9 @@ def test_what_has_no_cost_is_refused(llama):
         ({"layer": 32}, "between 0 and 31, not 32"),
         ({"lengths": []}, "at least one token each"),
         ({"question": 0}, "at least one token each"),
-        ({"chunk": 8, "overlap": 8}, "not 8 and 8"),
+        ({"layer": 2.5}, "layer must be an integer, not 2.5"),
+        ({"chunk": 8, "overlap": 8}, "overlap must be smaller than a chunk of 8 tokens, not 8"),
+        ({"chunk": "auto"}, "chunk='auto' depends on the model's context"),
     ):
         with pytest.raises(ValueError, match=sentence):
             index_cost(LLAMA, **{"lengths": 100, "layer": 3, "question": 5, **wrong})

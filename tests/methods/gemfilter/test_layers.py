@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -90,3 +92,9 @@ def test_stages_are_search_found_and_answer():
     assert stages_of(early) == ["search"] * 4 + ["found"] * 4 + ["answer"]
     assert scan.best_rule() == "logits"
     assert made_up([[0.1, 0.5, 0.5], [0.0, 0.6, 0.6]]).best_rule() == "window"
+
+
+def test_a_scan_needs_needles_in_its_prompts(model, prompts):
+    for wrong, sentence in (([], "at least one prompt"), ([replace(prompts[0], needle_at=[])], "hides no needle")):
+        with pytest.raises(ValueError, match=sentence):
+            layer_scan(model, wrong, keep=24)

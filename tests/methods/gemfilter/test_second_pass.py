@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 
-from assay.methods.gemfilter import GemFilter
+from assay.methods.gemfilter import FullAttention, GemFilter, share_prefill
 from assay.methods.gemfilter.cautions import no_room
 
 transformers = pytest.importorskip("transformers")
@@ -56,6 +56,25 @@ def test_a_callers_own_processor_or_criterion_goes_before_the_one_of_its_class(l
     warm = same_as_its_own(llama, gem, ids, logits_processor=hot, **options)
     assert not torch.equal(warm, same_as_its_own(llama, gem, ids, **options))
     same_as_its_own(llama, gem, ids, max_new_tokens=4, do_sample=False, max_time=100.0, min_new_tokens=2)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["asked for", "and the caller's own"])
+@pytest.mark.parametrize("kind", ["WatermarkingConfig", "SynthIDTextWatermarkingConfig"])
+def test_a_watermark_is_applied_once(llama, ids, kind, own):
+    """It holds a generator of random numbers, and two of these are never equal."""
+    settings = {"bias": 1.0} if kind == "WatermarkingConfig" else {"keys": [3, 5, 7], "ngram_len": 2}
+    config, options = getattr(transformers, kind)(**settings), {"max_new_tokens": 4, "do_sample": False}
+    options |= {"watermarking_config": config, "return_dict_in_generate": True}
+    options |= {"output_scores": True, "output_logits": True}
+    found = []
+    for custom in (False, True):
+        if own:
+            processor = config.construct_processor(llama.config.vocab_size, "cpu")
+            options["logits_processor"] = transformers.LogitsProcessorList([processor])
+        made = llama.generate(ids, custom_generate=CUT, **options) if custom else CUT.generate(llama, ids, **options)
+        found.append((made.scores[0] - made.logits[0]).nan_to_num())
+    assert found[0].abs().max() > 0
+    assert torch.equal(*found)
 
 
 def test_what_the_caller_turns_off_stays_off(llama, ids):
@@ -196,6 +215,21 @@ def test_inputs_beyond_tokens_are_refused(llama, ids, name):
     ):
         with pytest.raises(ValueError, match=f"do not pass {name}"):
             run()
+
+
+@pytest.mark.parametrize("extra", [{"image_sizes": [[1, 2]]}, {"max_new_tokens": 8}], ids=["sizes", "an option"])
+def test_a_selection_loses_no_words(llama, ids, extra):
+    """Generation refuses what it does not know, and takes what no selection does."""
+    name = next(iter(extra))
+    for run in (
+        lambda: GEM.select(llama, ids, **extra),
+        lambda: GEM.select(llama, {"input_ids": ids, **extra}),
+        lambda: share_prefill(llama, {"input_ids": ids, **extra}, [FullAttention()]),
+    ):
+        with pytest.raises(ValueError, match=f"read as tokens alone, and {name} would be lost"):
+            run()
+    nothing = {"image_sizes": None, "token_type_ids": [[0] * 60]}
+    assert GEM.select(llama, ids, **nothing).kept() == GEM.select(llama, ids).kept()
 
 
 def test_images_are_refused_where_generation_has_encoded_them(ids):

@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods.gemfilter.adapter import Attended, Projected, compressible
 from assay.methods.gemfilter.budget import budget_of, check_keep
+from assay.methods.gemfilter.cautions import warn_too_long
 from assay.methods.gemfilter.compression import Compression
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of
@@ -36,6 +37,7 @@ class FullAttention(Compression):
         """The model's own generation, whatever the model, its cache and its decoding."""
         given, kwargs = parts_of(inputs, kwargs)
         prompt = prompt_of(model, **given)
+        warn_too_long(model, prompt)
         mask = torch.ones_like(prompt.input_ids) if prompt.mask is None else prompt.mask.long()
         return model.generate(input_ids=prompt.input_ids, attention_mask=mask, **kwargs)  # type: ignore[operator]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,10 +24,35 @@ class Calibration:
     judging: list[NeedlePrompt]
 
 
-def split(prompts: Sequence[NeedlePrompt]) -> Calibration:
+def split(prompts: Iterable[NeedlePrompt]) -> Calibration:
     """A user's own prompts: every second one judges, so that both sides see all depths of an ordered grid."""
-    whole("the number of prompts", len(prompts), 4)  # half of them choose, half judge, and an interval needs two
-    return Calibration(list(prompts[0::2]), list(prompts[1::2]))
+    own = list(prompts)
+    whole("the number of prompts", len(own), 4)  # half of them choose, half judge, and an interval needs two
+    check_prompts(own)
+    return Calibration(own[0::2], own[1::2])
+
+
+def check_prompts(prompts: Sequence[Any]) -> None:
+    """Refuse what is no needle prompt, and a prompt without its needle."""
+    for number, one in enumerate(prompts):
+        if not isinstance(one, NeedlePrompt):
+            raise ValueError(
+                "prompts of your own are needle prompts, as assay.evaluation.needle_prompt makes them, and not "
+                f"{type(one).__name__}"
+            )
+        length = len(one.input_ids)
+        if not one.needle_at or not 0 <= min(one.needle_at) <= max(one.needle_at) < length:
+            raise ValueError(
+                f"prompt {number} hides no needle: needle_at must hold positions among its {length} tokens"
+            )
+
+
+def listed(what: str, given: Any, alone: type | tuple[type, ...]) -> list[Any]:
+    """What may be several: one alone stands for a list of one, and none is refused."""
+    found = [given] if isinstance(given, alone) else list(given)
+    if not found:
+        raise ValueError(f"a layer is measured with at least one {what}")
+    return found
 
 
 def calibration(
@@ -36,7 +61,7 @@ def calibration(
     prompts: int,
     *,
     texts: Mapping[str, str] | None = None,
-    needles: Sequence[str | Needle] | None = None,
+    needles: str | Needle | Sequence[str | Needle] | None = None,
     seed: int = 0,
 ) -> Calibration:
     """Half of ``prompts`` choose, half judge. Every text is cut in two, so that the two sides share no sentence; of the
@@ -50,11 +75,10 @@ def calibration(
         raise ValueError("a layer is measured on at least one text")
     if needles is None:
         sides: tuple[Sequence[str | Needle], ...] = CHOOSING, JUDGING
-    elif not needles:
-        raise ValueError("a layer is measured with at least one needle")
     else:
-        middle = (len(needles) + 1) // 2
-        sides = needles[:middle], needles[middle:] or needles[:middle]
+        own = listed("needle", needles, (str, Needle))
+        middle = (len(own) + 1) // 2
+        sides = own[:middle], own[middle:] or own[:middle]
     made: list[list[NeedlePrompt]] = []
     for side, (kinds, count) in enumerate(zip(sides, ((prompts + 1) // 2, prompts // 2), strict=True)):
         made.append([])

@@ -7,6 +7,8 @@ import warnings
 from torch import nn
 
 from assay.methods.gemfilter.adapter import sliding_window
+from assay.methods.gemfilter.chunks import shared_tokens
+from assay.methods.gemfilter.prompts import Prompt
 from assay.networks.pretrained import context_length
 
 
@@ -36,8 +38,24 @@ def too_long(model: nn.Module, length: int) -> str | None:
     if length <= (context := context_length(model, length)):
         return None
     return (
-        f"{length:,} tokens at once exceed the {context:,} that the model was trained for: chunk='auto' reads a prompt "
-        "of any length in pieces"
+        f"{length:,} tokens at once exceed the {context:,} that the model was trained for: GemFilter's chunk='auto' "
+        "reads a prompt of any length in pieces"
+    )
+
+
+def warn_too_long(model: nn.Module, prompt: Prompt, stacklevel: int = 3) -> None:
+    """Warn whoever called a method that reads prompts whole, where the longest exceeds the context."""
+    if wrong := too_long(model, prompt.longest):
+        warnings.warn(wrong, stacklevel=stacklevel)
+
+
+def less_shared(size: int, overlap: int | None) -> str | None:
+    """That an automatic chunk is too small for the overlap that was asked for."""
+    if overlap is None or (shared := shared_tokens(size, overlap, auto=True)) == overlap:
+        return None
+    return (
+        f"neighbours share {shared} and not {overlap} tokens, half of the {size} that this model's context leaves an "
+        "automatic chunk: give the chunk a size for more"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from assay.evaluation.needle_kinds import Needle
 from assay.evaluation.needles import NeedlePrompt
 from assay.methods._checks import one_of
 from assay.methods.gemfilter.adapter import attention_at, check_usable, layers_of
-from assay.methods.gemfilter.calibration import Calibration, calibration, split
+from assay.methods.gemfilter.calibration import Calibration, calibration, listed, split
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.layers import filters_of, kept_by
 from assay.methods.gemfilter.picking import pick, usable_layers
@@ -27,7 +27,8 @@ from assay.networks.pretrained import context_length
 
 #: From so many prompts on, a choice that another prompt does not change is taken.
 _ENOUGH = 6
-#: A prompt that is read in chunks is measured at this length at most: more chunks change little and cost much.
+#: A prompt that is read in chunks is measured at this length at most: more chunks change little and cost much. A share
+#: of a prompt whose length nobody says is measured at it, too.
 _LONGEST = 8192
 _SHORT = 512
 _BY_LAYER = ("layer", "keep", "rule", "kernel")
@@ -42,7 +43,7 @@ class LayerChoice(Report):
 
     layer: int
     rule: str
-    keep: int
+    keep: int | float
     length: int
     layers: int
     reliability: float
@@ -98,13 +99,13 @@ def choose_filter_layer(
     model: nn.Module,
     tokenizer: Any,
     *,
-    keep: int = 1024,
+    keep: int | float = 1024,
     length: int | None = None,
-    prompts: int | Sequence[NeedlePrompt] = 18,
+    prompts: int | Iterable[NeedlePrompt] = 18,
     texts: Mapping[str, str] | None = None,
-    needles: Sequence[str | Needle] | None = None,
-    rules: Sequence[str] = ("logits", "window"),
-    kernels: Sequence[int] | None = None,
+    needles: str | Needle | Sequence[str | Needle] | None = None,
+    rules: str | Sequence[str] = ("logits", "window"),
+    kernels: int | Sequence[int] | None = None,
     place: Literal["middle", "first"] = "middle",
     reliability: float = 0.9,
     seed: int = 0,
@@ -120,9 +121,9 @@ def choose_filter_layer(
     rules the best of a few prompts is otherwise often luck. Of several ``rules`` and widths of pooling (``kernels``,
     the base's own where none is given) the pair with most such layers is taken, the earlier of equals;
     ``place="first"`` takes the first such layer, as the text does. ``prompts`` may be needle prompts of your own;
-    ``texts`` (by name) and ``needles`` replace ours. ``length`` is that of the prompts: eight times ``keep`` unless the
-    model's context is shorter. ``base`` holds the filter's other options: with its ``chunk`` the layer is chosen on
-    chunks.
+    ``texts`` (by name) and ``needles`` replace ours. ``length`` is that of the prompts: eight times ``keep``, or 8,192
+    where ``keep`` is a share of each prompt, unless the model's context is shorter. ``base`` holds the filter's other
+    options: with its ``chunk`` the layer is chosen on chunks.
 
     The cost is at most a full pass for each prompt that chooses and a pass below the chosen layer for each that judges;
     ``progress`` hears of it. Choosing stops when a further prompt changes nothing. The choice is remembered in the
@@ -131,22 +132,21 @@ def choose_filter_layer(
     """
     check_usable(model)
     one_of("place", place, ("middle", "first"))
-    filters = filters_of(base, keep, rules, kernels)
-    if isinstance(prompts, int):
-        length = length or _usual_length(model, keep, filters[0])
-        if length <= keep:
-            raise ValueError(
-                f"prompts of {length} tokens have nothing to filter at keep = {keep}: give a longer length"
-            )
-        with_prompts = calibration(tokenizer, length, prompts, texts=texts, needles=needles, seed=seed)
+    filters = filters_of(base, keep, listed("rule", rules, str), kernels)
+    if isinstance(prompts, (Iterable, NeedlePrompt)):
+        with_prompts = split(listed("prompt", prompts, NeedlePrompt))
+        lengths = [len(one.input_ids) for one in (*with_prompts.choosing, *with_prompts.judging)]
+        length = max(lengths)
+        _check_room(filters[0], min(lengths), "longer prompts")
     else:
-        with_prompts = split(prompts)
-        length = max(len(one.input_ids) for one in prompts)
+        length = length or _usual_length(model, filters[0])
+        _check_room(filters[0], length, "a longer length")
+        with_prompts = calibration(tokenizer, length, prompts, texts=texts, needles=needles, seed=seed)
     options = {name: value for name, value in asdict(filters[0]).items() if name not in _BY_LAYER}
     settings = {
-        "keep": keep,
+        "keep": filters[0].keep,
         "prompts": _mark(with_prompts),
-        "rules": list(rules),
+        "rules": list(dict.fromkeys(one.rule for one in filters)),
         "kernels": [one.kernel for one in filters],
         "place": place,
         "reliability": reliability,
@@ -176,8 +176,15 @@ def measured_length(model: nn.Module, length: int, base: GemFilter) -> int:
     return min(step if step > base.budget(step) else length, max(most, base.budget(length) + 1))
 
 
-def _usual_length(model: nn.Module, keep: int, base: GemFilter) -> int:
-    return 8 * keep if base.layout(model, 8 * keep) is not None else min(8 * keep, context_length(model, 8 * keep))
+def _usual_length(model: nn.Module, base: GemFilter) -> int:
+    length = _LONGEST if base.keep < 1 else 8 * int(base.keep)
+    return length if base.layout(model, length) is not None else min(length, context_length(model, length))
+
+
+def _check_room(base: GemFilter, length: int, otherwise: str) -> None:
+    """Of a prompt that fits into the budget everything is kept, at any layer."""
+    if length <= base.budget(length):
+        raise ValueError(f"prompts of {length} tokens have nothing to filter at keep = {base.keep}: give {otherwise}")
 
 
 def _mark(prompts: Calibration) -> str:
@@ -187,9 +194,9 @@ def _mark(prompts: Calibration) -> str:
 
 
 def _read(known: Remembered) -> LayerChoice | None:
-    """A remembered choice; one that another version wrote is made again."""
+    """A remembered choice; one that another version wrote is made again, as is one that lost its share of a prompt."""
     made = known.read()
-    if made is None or set(made) != {each.name for each in fields(LayerChoice)}:
+    if made is None or set(made) != {each.name for each in fields(LayerChoice)} or not made["keep"]:
         return None
     return LayerChoice(**made)
 
@@ -239,7 +246,7 @@ class _Measuring:
         return LayerChoice(
             layer=layer,
             rule=self.filters[which].rule,
-            keep=int(self.filters[0].keep),
+            keep=self.filters[0].keep,
             length=self.length,
             layers=total,
             reliability=self.reliability,

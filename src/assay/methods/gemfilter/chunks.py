@@ -20,11 +20,17 @@ from assay.methods.gemfilter.adapter import Projected, read_layers, sequence_byt
 from assay.methods.gemfilter.prompts import Prompt
 from assay.methods.gemfilter.scoring import causal_logits, logit_scores
 
+#: What ``chunk="auto"`` takes for a chunk where the context is long enough.
+AUTO_CHUNK = 1024
 
-def shared_tokens(chunk: int, overlap: int | None = None) -> int:
+
+def shared_tokens(chunk: int, overlap: int | None = None, *, auto: bool = False) -> int:
     """Tokens that neighbours share: ``overlap``, by default an eighth of a chunk and 256 at most, since all of them are
-    read twice."""
-    return min(chunk // 8, 256) if overlap is None else min(overlap, chunk - 1)
+    read twice. Of an ``auto`` chunk that a short context makes small, half at most: an overlap that was meant for a
+    longer one would leave no step."""
+    if overlap is None:
+        return min(chunk // 8, 256)
+    return min(overlap, chunk // 2 if auto and chunk < AUTO_CHUNK else chunk - 1)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from assay.evaluation.measure import peak_counts
 from assay.methods._checks import one_of
 from assay.methods.gemfilter.baselines import H2O, FullAttention, OneRun, SnapKV
 from assay.methods.gemfilter.budget import budget_of
+from assay.methods.gemfilter.cautions import too_long
 from assay.methods.gemfilter.choice import choose_filter_layer, measured_length
 from assay.methods.gemfilter.filter import AUTO_KERNELS, GemFilter
 from assay.methods.gemfilter.selection import Selection
-from assay.networks.pretrained import Loaded, context_length
+from assay.networks.pretrained import Loaded
 
 METHODS = ("full", "snapkv", "h2o", "one-run", "gemfilter")
 _KEEP_ONE_IN = 8
@@ -33,13 +34,14 @@ def _silent(_: str) -> None:
 
 
 @contextmanager
-def warnings_told(tell: Tell) -> Iterator[None]:
-    """A method's warnings as sentences, each once."""
+def warnings_told(tell: Tell, known: str | None = None) -> Iterator[None]:
+    """A method's warnings as sentences, each once, but for the one that is ``known``."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for said in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
-        tell(said)
+        if said != known:
+            tell(said)
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,13 @@ class Comparison:
         tell(choice.sentence() if choice.reliable else f"not reliable: {choice.sentence()}")
         return choice.filter()
 
-    def check_context(self, loaded: Loaded, length: int, tell: Tell = _silent) -> None:
-        """``tell`` hears of a prompt that is too long for a method which reads it whole; a filter says so itself."""
-        if set(self.methods) - {"gemfilter"} and length > (most := context_length(loaded.model, length)):
-            tell(f"the prompt's {length:,} tokens exceed the {most:,} that the model was trained for")
+    def check_context(self, loaded: Loaded, length: int, tell: Tell = _silent) -> str | None:
+        """``tell`` hears before the work begins of a prompt that is too long for a method which reads it whole. Comes
+        back as what such methods will warn of; a filter alone says it when it reads."""
+        wrong = too_long(loaded.model, length) if set(self.methods) - {"gemfilter"} else None
+        if wrong:
+            tell(wrong)
+        return wrong
 
     def asking(self, chosen: GemFilter, loaded: Loaded, length: int, question: int, tell: Tell = _silent) -> GemFilter:
         """The filter whose chunks end in the whole question: the last ``question`` tokens of a prompt of ``length``, 0
@@ -204,10 +209,10 @@ def ask(
     if not text.strip():
         raise ValueError("the text is empty: there is nothing to read")
     ids, templated = chat_ids(loaded, text, question, chat=chat)
-    comparison.check_context(loaded, len(ids), tell)
+    known = comparison.check_context(loaded, len(ids), tell)
     chosen = comparison.filter(loaded, len(ids), tell)
     asked = question_tokens(loaded, ids, question, chat=chat)
     chosen = comparison.asking(chosen, loaded, len(ids), asked, tell)
-    with warnings_told(tell):
+    with warnings_told(tell, known):
         answers = {name: answer(loaded, ids, method, new) for name, method in comparison.made(chosen).items()}
     return Answered(chosen, ids, templated, answers, peak_counts(loaded.model.device))

@@ -21,6 +21,7 @@ from assay.methods.gemfilter.adapter import (
     trimmed_copy,
     untouched_copy,
 )
+from assay.methods.gemfilter.cautions import warn_too_long
 from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
 
 
@@ -60,6 +61,7 @@ class Compression(ABC):
         prompt = prompt_of(model, **given)
         check_decoding(model, kwargs, prompt.padding)
         kwargs = tokens_alone(kwargs)
+        warn_too_long(model, prompt)
         cache = trimmed_cache(model)
         if not any(compressible(layer) for layer in cache.layers):
             raise ValueError("every layer of this model has a sliding window: there is no cache to compress")
@@ -169,6 +171,7 @@ def share_prefill(model: Any, inputs: Any, methods: Sequence[Compression]) -> li
     check_usable(model)
     prompt = prompt_of(model, inputs)
     check_decoding(model, {}, prompt.padding)
+    warn_too_long(model, prompt, stacklevel=4)  # behind no_grad
     mask = _mask_of(prompt)
     where = {} if prompt.mask is None else {"attention_mask": mask, "position_ids": positions_of(mask)}
     full = trimmed_cache(model)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from assay.methods._checks import one_of
+from assay.methods._checks import one_of, whole
+from assay.methods.gemfilter.budget import budget_of, check_keep
 from assay.methods.gemfilter.chunks import Layout, shared_tokens
 
 METHODS = ("full", "snapkv", "h2o", "gemfilter", "one-run")
@@ -66,7 +67,7 @@ def cost_model(
     shape: Shape,
     *,
     n: int,
-    keep: int = 1024,
+    keep: int | float = 1024,
     new: int = 50,
     layer: int | None = None,
     item: int = 2,
@@ -81,18 +82,27 @@ def cost_model(
     Causal attention computes half of the square. GemFilter's second, short prefill belongs to its decoding, as in the
     text's table. ``resident`` keeps the whole model in memory during GemFilter's pass 1; without it only the filter's
     layers are loaded, which is what the text's formula assumes. ``per_query_head`` is SnapKV with an index set, and so
-    keys and values, for every query head. ``chunk``, ``overlap`` and ``tail`` are GemFilter's, one chunk at a time.
+    keys and values, for every query head. ``keep`` below 1 is a share of the prompt. ``chunk``, ``overlap`` and
+    ``tail`` are GemFilter's, one chunk at a time; ``auto`` depends on a model's context, of which a shape says nothing.
     Bytes are weights, caches and, in the prefill, the keys and values of the layer at work; activations are not
     counted.
     """
     one_of("method", method, METHODS)
-    if method in ("gemfilter", "one-run") and (layer is None or not 0 <= layer < shape.layers):
-        raise ValueError(f"{method} needs a layer between 0 and {shape.layers - 1}, not {layer}")
+    whole("n", n, 1)
+    whole("new", new, 0)
+    check_keep(keep)
+    if method in ("gemfilter", "one-run"):
+        if layer is None or not 0 <= layer < shape.layers:
+            raise ValueError(f"{method} needs a layer between 0 and {shape.layers - 1}, not {layer}")
+        whole("layer", layer)
     if per_query_head and method != "snapkv":
         raise ValueError(f"only SnapKV has index sets per query head, not {method}")
     if chunk is not None and method != "gemfilter":
         raise ValueError(f"only GemFilter reads in chunks, not {method}")
-    k = n if method == "full" else min(keep, n)
+    if chunk is not None:
+        check_chunk(chunk, overlap)
+        whole("tail", tail, 1)
+    k = n if method == "full" else budget_of(keep, n)
     weights = item * (shape.layers * shape.layer_weights + shape.embedding_weights * (1 if shape.tied else 2))
     entry = 2 * shape.kv_heads * shape.head_dim * item
     head = 2 * shape.embedding_weights
@@ -113,6 +123,15 @@ def cost_model(
     loaded = weights if resident else item * ((layer + 1) * shape.layer_weights + shape.embedding_weights)
     decode += shape.layers * prefill_layer(shape, k) + head
     return Cost(prefill, decode, loaded + entry * read, weights + cache, cache)
+
+
+def check_chunk(chunk: Any, overlap: int | None) -> None:
+    """Refuse a size that is none, and an overlap that leaves no step between chunks."""
+    if chunk == "auto":
+        raise ValueError("chunk='auto' depends on the model's context, which a shape does not have: give a number")
+    whole("chunk", chunk, 2)
+    if overlap is not None and whole("overlap", overlap, 0) >= chunk:
+        raise ValueError(f"overlap must be smaller than a chunk of {chunk} tokens, not {overlap}")
 
 
 def cache_bytes(shape: Shape, length: int, item: int = 2) -> int:

@@ -18,16 +18,16 @@ from assay.evaluation.measure import now
 from assay.methods._checks import all_finite, check_fields, limits
 from assay.methods.gemfilter.adapter import Projected, check_layer, check_usable, read_layers
 from assay.methods.gemfilter.budget import budget_of, check_keep
-from assay.methods.gemfilter.cautions import Once, too_far, too_long
-from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks, shared_tokens
+from assay.methods.gemfilter.cautions import Once, less_shared, too_far, too_long
+from assay.methods.gemfilter.chunks import AUTO_CHUNK, Joined, Layout, read_chunks, shared_tokens
 from assay.methods.gemfilter.prompts import Prompt, parts_of, prompt_of, tokens_alone
 from assay.methods.gemfilter.scoring import best_positions, largest_row, pool, token_scores
 from assay.methods.gemfilter.second_pass import answer_from, decode_for
 from assay.methods.gemfilter.selection import Selection, selection_of
 from assay.networks.pretrained import context_length
 
-#: What ``chunk="auto"`` takes for a chunk, and the length from which on it cuts.
-AUTO_CHUNK, AUTO_LONG = 1024, 4096
+#: The length from which on ``chunk="auto"`` cuts.
+AUTO_LONG = 4096
 #: Widths of pooling among which ``layer="auto"`` takes the one that finds needles in most layers: the text's, and wider
 #: ones, since a number is wrong with one of its digits missing.
 AUTO_KERNELS = (5, 9, 17)
@@ -46,9 +46,9 @@ class GemFilter:
 
     ``chunk`` reads the prompt in pieces of so many tokens, each with the prompt's last ``tail`` tokens behind it, so
     that time grows with the length and not with its square, and no prompt is too long; ``auto`` does so with prompts of
-    more than 4,096 tokens or beyond the model's context. Neighbours share ``overlap`` tokens (by default an
-    eighth of a chunk, 256 at most). The first ``sink`` tokens of a chunk are scored by the one before it. Chunks run
-    together as far as ``chunk_memory`` GiB of activations go.
+    more than 4,096 tokens or beyond the model's context. Neighbours share ``overlap`` tokens: by default an eighth of a
+    chunk, 256 at most, and half of a chunk at most where ``auto`` makes it small. The first ``sink`` tokens of a chunk
+    are scored by the one before it. Chunks run together as far as ``chunk_memory`` GiB of activations go.
     """
 
     layer: int | Literal["auto"] = field(metadata=limits(least=0))
@@ -126,7 +126,7 @@ class GemFilter:
             size = max(2, min(AUTO_CHUNK, context // 2 - tail - self.anchor))
         if size is None:
             return None
-        overlap = shared_tokens(size, self.overlap)
+        overlap = shared_tokens(size, self.overlap, auto=self.chunk == "auto")
         made = Layout.of(length, size, overlap=overlap, tail=tail, anchor=self.anchor, sink=self.sink)
         return made if made.chunks > 1 else None
 
@@ -146,7 +146,9 @@ class GemFilter:
         assert self.layer != "auto"
         layouts = self._layouts(model, prompt)
         longest = max(layout.chunk_length for layout in layouts)
-        for wrong in (too_far(model, self.layer, longest), too_long(model, longest)):
+        size = max((layout.size for layout in layouts if layout.chunks > 1), default=AUTO_CHUNK)
+        shared = less_shared(size, self.overlap) if self.chunk == "auto" else None
+        for wrong in (too_far(model, self.layer, longest), too_long(model, longest), shared):
             if wrong:
                 warnings.warn(wrong, stacklevel=3)
         started = now(prompt.input_ids.device)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from assay._reports import Report, curves
 from assay.evaluation.needles import NeedlePrompt
 from assay.methods.gemfilter.adapter import Projected, attention_at, check_usable, layers_of, read_layers
+from assay.methods.gemfilter.calibration import check_prompts, listed
 from assay.methods.gemfilter.chunks import Joined, Layout, read_chunks
 from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.prompts import Prompt
@@ -99,16 +101,18 @@ def stages_of(recall: Sequence[float], found: float = FOUND) -> list[str]:
 
 def layer_scan(
     model: nn.Module,
-    prompts: Sequence[NeedlePrompt],
+    prompts: Iterable[NeedlePrompt],
     *,
-    keep: int,
-    rules: Sequence[str] = RULES,
+    keep: int | float,
+    rules: str | Sequence[str] = RULES,
     base: GemFilter | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> LayerScan:
     """Recall of the needle at every layer under every rule. One forward pass per prompt; in chunks where ``base``
     reads in chunks. A layer without attention keeps nothing."""
     check_usable(model)
+    rules, prompts = listed("rule", rules, str), listed("prompt", prompts, NeedlePrompt)
+    check_prompts(prompts)
     filters = filters_of(base, keep, rules)
     layers = list(attention_at(model))
     shape = (len(filters), len(layers_of(model)), len(prompts))
@@ -124,17 +128,18 @@ def layer_scan(
 
 
 def filters_of(
-    base: GemFilter | None, keep: int, rules: Sequence[str], kernels: Sequence[int] | None = None
+    base: GemFilter | None, keep: float, rules: Sequence[str], kernels: int | Sequence[int] | None = None
 ) -> list[GemFilter]:
     """A filter for every rule and width of pooling (the base's own where none is given), each with the base's other
     options."""
     base = base or GemFilter(layer=0, keep=keep)
     if base.row != "last":
         raise ValueError(f"layers are compared by their last rows; row={base.row!r} is for one layer that you name")
+    widths = listed("width of pooling", kernels, Integral) if kernels else [base.kernel]
     return [
         replace(base, keep=keep, rule=rule, kernel=kernel)  # type: ignore[arg-type]
         for rule in rules
-        for kernel in kernels or (base.kernel,)
+        for kernel in widths
     ]
 
 

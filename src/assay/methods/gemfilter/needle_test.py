@@ -93,7 +93,7 @@ class NeedleTest:
             keep = report.budgets[size] = self.comparison.budget(size)
             # Prompts first: a length that leaves no room is refused before a layer is measured at another one.
             grid = list(needle_grid(loaded.tokenizer, [size], places, self.prompts, needle=self.needle, **options))
-            self.comparison.check_context(loaded, size, tell)
+            known = self.comparison.check_context(loaded, size, tell)
             chosen = self.comparison.filter(loaded, size, tell)
             asked = max(question_tokens(loaded, one.input_ids, one.needle.question, chat=one.chat) for one in grid)
             chosen = self.comparison.asking(chosen, loaded, size, asked, tell)
@@ -103,7 +103,7 @@ class NeedleTest:
                 scan = layer_scan(loaded.model, grid, keep=keep, **told)  # type: ignore[arg-type]
                 report.scans[size] = scan
                 tell(f"{size} tokens: {scan.sentence()}")
-            with warnings_told(tell):
+            with warnings_told(tell, known):
                 report.rows.extend(self._rows(loaded, grid, chosen, tell))
         return report
 

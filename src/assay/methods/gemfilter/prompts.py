@@ -24,6 +24,11 @@ class Prompt:
         return self.input_ids.shape[0]
 
     @property
+    def longest(self) -> int:
+        """Real tokens of the longest prompt."""
+        return self.input_ids.shape[1] if self.mask is None else int(self.mask.sum(dim=1).max())
+
+    @property
     def padding(self) -> list[int] | None:
         """How many tokens on the left of every row are none, for what reads prompts that all end at the last place."""
         if self.mask is None:
@@ -84,7 +89,9 @@ def prompt_of(model: nn.Module, inputs: Any = None, **given: Any) -> Prompt:
     given, others = parts_of(inputs, given)
     if given.get("input_ids") is None:
         raise ValueError("GemFilter needs input_ids: there are no tokens to gather from inputs_embeds alone")
-    tokens_alone(others)
+    left = [name for name, value in tokens_alone(others).items() if value is not None and name not in _HARMLESS]
+    if left:
+        raise ValueError(f"a prompt is read as tokens alone, and {', '.join(left)} would be lost: do not pass that")
     device = next(model.parameters()).device
     ids = _as_tensor(given["input_ids"], device)
     ids = ids[None] if ids.dim() == 1 else ids

@@ -17,7 +17,9 @@ def decoder_of(model: nn.Module) -> nn.Module:
     """The stack of decoder layers inside a causal language model, or a sentence that says why there is none."""
     both = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
     found = model.get_decoder() if hasattr(model, "get_decoder") and not both else None  # type: ignore[operator]
-    for decoder in (found, getattr(found, "model", None)):
+    # A model whose head is called decoder (ModernBERT's) answers with that.
+    base = getattr(model, "base_model", None) if hasattr(model, "generate") and not both else None
+    for decoder in (found, getattr(found, "model", None), base):
         if isinstance(decoder, nn.Module) and any(hasattr(decoder, name) for name in _STACKS):
             return decoder
     raise ValueError(
@@ -80,16 +82,23 @@ def check_usable(model: nn.Module) -> None:
     places = places if len(places) > 1 else {parameter.device for parameter in model.parameters()}
     names = ", ".join(sorted(map(str, places)))
     indexed = sorted({type(one).__name__ for one in attended.values() if hasattr(one, "indexer")})
+    more = sorted({type(one).__name__ for one in attended.values() if getattr(one, "compressor", None) is not None})
     split = any(type(parameter.data).__name__ == "DTensor" for parameter in model.parameters())
     for wrong, why in (
         (model.training and _drops(model), "is in training mode with dropout: call model.eval() first"),
         (names == "meta", "has no weights in memory (offloaded to disk, or never loaded); load it whole"),
         (bool(indexed), f"attends to what an indexer picks ({', '.join(indexed)}), which no row of attention shows"),
+        (bool(more), uneven(*more)),
         (len(places) > 1, f"is spread over several devices ({names}); load it on one device"),
         (split, "has its weights split over several processes (tensor parallel); load it whole"),
     ):
         if wrong:
             raise ValueError(f"the model {why}")
+
+
+def uneven(*kinds: str) -> str:
+    """Why a layer is refused whose keys are not those of the tokens, one each."""
+    return f"attends to another number of keys than it reads tokens ({', '.join(kinds)}), so that no score is a token's"
 
 
 def _drops(model: nn.Module) -> bool:

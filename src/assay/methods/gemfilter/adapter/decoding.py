@@ -6,7 +6,7 @@ import copy
 import inspect
 from typing import Any
 
-from torch import Tensor
+from torch import Generator, Tensor
 
 
 def added_by_the_caller(model: Any, config: Any, ids: Tensor, processors: Any, criteria: Any) -> tuple[Any, Any]:
@@ -23,8 +23,13 @@ def added_by_the_caller(model: Any, config: Any, ids: Tensor, processors: Any, c
 
 
 def _without(given: Any, made: Any) -> Any:
-    """The list without members that the other one holds as well, None when it is empty."""
-    left = [one for one in given or () if not any(type(one) is type(other) and _alike(one, other) for other in made)]
+    """The list without members that the other one holds as well, None when it is empty. Of several that are alike
+    generation's own stands last: a watermark is put behind the caller's."""
+    left = list(given or ())
+    for other in made:
+        alike = [place for place, one in enumerate(left) if type(one) is type(other) and _alike(one, other)]
+        if alike:
+            del left[alike[-1]]
     return type(given)(left) if left else None
 
 
@@ -39,6 +44,8 @@ def _alike(one: Any, other: Any) -> bool:
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return one.shape == other.shape and bool((one.to(other.device) == other).all())
+    if isinstance(one, Generator) and isinstance(other, Generator):  # which are equal to nothing but themselves
+        return one.device == other.device and _equal(one.get_state(), other.get_state())
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_equal(value, other[name]) for name, value in one.items())
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):

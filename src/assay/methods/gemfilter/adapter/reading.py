@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.methods._precision import uncached_casts
-from assay.methods.gemfilter.adapter.decoder import attention_at, decoder_of, positions_of
+from assay.methods.gemfilter.adapter.decoder import attention_at, decoder_of, positions_of, uneven
 from assay.methods.gemfilter.adapter.interface import attention_seen
 from assay.methods.gemfilter.adapter.memory import chunked_mlp, embedding_released, rotation_kept
 from assay.methods.gemfilter.adapter.projecting import Projected, known_family, project
@@ -46,6 +46,12 @@ def read_layers(
     by_name = all(known_family(attentions[layer]) for layer in layers) if interface is None else not interface
     reader = _by_name if by_name else _by_interface
     arguments: dict[str, Any] = {"input_ids": input_ids, "use_cache": False}
+
+    def even(layer: int, projected: Projected) -> None:
+        if projected.keys.shape[-2] != input_ids.shape[1]:
+            raise ValueError(f"the model {uneven(type(attentions[layer]).__name__)}")
+        take(layer, projected)
+
     if mask is not None:
         arguments |= {"attention_mask": mask, "position_ids": positions_of(mask)}
     with (
@@ -53,7 +59,7 @@ def read_layers(
         # First of all hooks, while every hook that it finds is somebody else's.
         embedding_released(model),
         rotation_kept(model),
-        reader(model, list(layers), rows, take),
+        reader(model, list(layers), rows, even),
         chunked_mlp(model, mlp_chunk, max(layers)),
     ):
         try:

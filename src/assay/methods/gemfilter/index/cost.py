@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.methods.gemfilter.cost import Shape, full_prefill, prefill_layer, scoring
+from assay.methods._checks import whole
+from assay.methods.gemfilter.chunks import shared_tokens
+from assay.methods.gemfilter.cost import Shape, check_chunk, full_prefill, prefill_layer, scoring
 from assay.methods.gemfilter.index.shelf import Shelf
 
 _ID = 4  # bytes of a token's number, which is stored beside its keys and values
@@ -61,21 +63,20 @@ def index_cost(
     sizes = [lengths] if isinstance(lengths, int) else list(lengths)
     if not 0 <= layer < shape.layers:
         raise ValueError(f"an index needs a layer between 0 and {shape.layers - 1}, not {layer}")
+    whole("layer", layer)
     if not sizes or min(sizes) < 1 or question < 1:
         raise ValueError("an index has texts and is asked questions, of at least one token each")
-    if chunk < 2 or (overlap is not None and not 0 <= overlap < chunk):
-        raise ValueError(f"chunks have at least 2 tokens and share fewer than they have, not {chunk} and {overlap}")
-    shared = chunk // 8 if overlap is None else overlap
-    shelf = Shelf(sizes, chunk, overlap=shared, head=head, tail=question)
+    check_chunk(chunk, overlap)
+    shelf = Shelf(sizes, chunk, overlap=shared_tokens(chunk, overlap), head=head, tail=question)
     build = asked = anew = stored = 0.0
     for layout in shelf.layouts:
-        whole = layout.chunk_length
-        read = whole - question
+        both = layout.chunk_length
+        read = both - question
         once = layer * prefill_layer(shape, read) + _projections(shape, read)
-        again = layer * (prefill_layer(shape, whole) - prefill_layer(shape, read)) + _projections(shape, question)
+        again = layer * (prefill_layer(shape, both) - prefill_layer(shape, read)) + _projections(shape, question)
         build += layout.chunks * once
-        asked += layout.chunks * (again + 2 * whole * shape.kv_heads * shape.head_dim)
-        anew += layout.chunks * (layer * prefill_layer(shape, whole) + scoring(shape, whole))
+        asked += layout.chunks * (again + 2 * both * shape.kv_heads * shape.head_dim)
+        anew += layout.chunks * (layer * prefill_layer(shape, both) + scoring(shape, both))
         stored += layout.chunks * read
     token = (2 * layer + 1) * shape.kv_heads * shape.head_dim * item + _ID
     return IndexCost(shelf.chunks, build, asked, anew, full_prefill(shape, shelf.length), int(stored) * token)

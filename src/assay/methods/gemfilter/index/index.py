@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from assay.evaluation.measure import now
 from assay.methods._checks import all_finite, one_of
 from assay.methods.gemfilter.adapter import check_layer, check_usable, sequence_bytes
-from assay.methods.gemfilter.cautions import too_far, too_long
-from assay.methods.gemfilter.chunks import Joined, Layout, shared_tokens
-from assay.methods.gemfilter.filter import AUTO_CHUNK, GemFilter
+from assay.methods.gemfilter.cautions import less_shared, too_far, too_long
+from assay.methods.gemfilter.chunks import AUTO_CHUNK, Joined, Layout, shared_tokens
+from assay.methods.gemfilter.filter import GemFilter
 from assay.methods.gemfilter.index.found import Found
 from assay.methods.gemfilter.index.reader import DTYPES, Reader
 from assay.methods.gemfilter.index.shelf import Shelf, pieces
@@ -71,7 +71,10 @@ class FilterIndex:
         self.model, self.head = model, list(head)
         self.store: Store = MemoryStore() if store is None else store
         size = _chunk_size(model, chosen, len(self.head))
-        overlap = shared_tokens(size, chosen.overlap)
+        auto = not isinstance(chosen.chunk, int)
+        overlap = shared_tokens(size, chosen.overlap, auto=auto)
+        if auto and (wrong := less_shared(size, chosen.overlap)):
+            warnings.warn(wrong, stacklevel=2)
         self.chosen = replace(chosen, chunk=size, overlap=overlap, tail=max(chosen.tail, chosen.rows))
         self.layer, self.size, self.overlap = chosen.layer, size, overlap
         one_of("dtype", dtype, ("auto", *DTYPES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, PositiveInt, model_validator
@@ -57,13 +58,18 @@ class Params(lab.Params):
             raise ValueError(f"the chunk of {self.chunk} tokens is not among chunk_sizes")
         return self
 
-    def chunk_needs(self) -> tuple[str, ...]:
-        """What must be there for an arm that reads in chunks."""
+    def model_needs(self) -> tuple[str, ...]:
+        """What must be there for the model that reads."""
         return ("extra:llm",) if self.chunk_model == TINY else ("extra:llm", f"model:{self.chunk_model}")
 
+    def chunk_needs(self) -> tuple[str, ...]:
+        """What must be there for an arm that reads the haystacks in chunks."""
+        return (*self.model_needs(), *(f"text:{name}" for name in self.own_texts()))
+
     def own_texts(self) -> list[str]:
-        """Folders of the user's among the haystacks."""
-        return [name for name in self.chunk_haystacks if name not in HAYSTACKS]
+        """Folders of the user's among the haystacks, from where the command is given."""
+        own = [name for name in self.chunk_haystacks if name not in HAYSTACKS]
+        return [str(Path(name).expanduser().absolute()) for name in own]
 
     def reading(self) -> Reading:
         return Reading(
@@ -181,7 +187,7 @@ def chunk_controls(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     "chunk-choice",
     over={"reading": ["chunks", "whole"]},
     uses=("chunk_model", "chunk", "chunk_lengths", "chunk_prompts"),
-    **{**_MODEL, "reads": ()},
+    **{**_MODEL, "needs": Params.model_needs, "reads": ()},
 )
 def chunk_choice(params: Params, seeds: Seeds, record: lab.Recorder, *, reading: str) -> None:
     """The filter layer, rule and width of pooling of chunks and of whole prompts, at the longest prompts within the
