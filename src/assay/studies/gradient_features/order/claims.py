@@ -118,7 +118,8 @@ def _order(m: Measurements[Params], weights: str) -> Values:
         return ordered_share(axes["value"].to_list(), [(axis - 1) // 2 for axis in axes["axis"].cast(pl.Int64)])
 
     rows = m.rows("learning_time", arm="pairs", weights=weights)
-    return m.per_seed(rows, ordered, "Kendall's τ of learning times with weights", by="axis")
+    found = m.per_seed(rows, ordered, "Kendall's τ of learning times with weights", by="axis")
+    return found.as_correlation()
 
 
 @part.claim(
@@ -157,7 +158,8 @@ def nearest_clipped_oracle_grows(m: Measurements[Params]) -> Judgement:
 
 def _rise(m: Measurements[Params], outputs: str) -> Values:
     curve = m.curve("nearest", arm="pairs", weights="halving", outputs=outputs)
-    return m.per_seed(curve, lambda rows: rise(rows["value"].to_list()), "Spearman correlation with time")
+    found = m.per_seed(curve, lambda rows: rise(rows["value"].to_list()), "Spearman correlation with time")
+    return found.as_correlation()
 
 
 @part.claim(
