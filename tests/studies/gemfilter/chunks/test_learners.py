@@ -98,6 +98,21 @@ def test_evidence_in_several_places_is_counted_whole_and_by_its_last_fact(loaded
     assert last.trials < everything.trials
 
 
+def test_a_list_counts_the_things_that_each_reading_names(loaded, monkeypatch):
+    told = {"whole": 3, "chunks": 5, "full": 8}
+
+    def said(model, prompt, kept, new, *, full):
+        assert (set(kept), full, new) == ({"whole", "chunks"}, True, 8)
+        things = [forms[0] for forms in prompt.task.answers]
+        return {name: ", ".join(things[:count]) for name, count in told.items()}
+
+    monkeypatch.setattr(learners, "_said", said)
+    rows = learners.list_rows(loaded, 0, 1024, READING)
+    assert by_method(rows, "named") == {name: count / 8 for name, count in told.items()}
+    assert {row.trials for row in rows if "named" in row.metrics} == {8}
+    assert set(by_method(rows, "recall")) == {"whole", "chunks"}
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_order_of_chunks_changes_no_more_than_pooling_may(loaded, seed):
     rows = learners.control_rows(loaded, seed, 768, READING)

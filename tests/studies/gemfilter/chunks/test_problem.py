@@ -1,5 +1,6 @@
 """Facts in several places: where they stand, what a right answer is, and prompts with pieces exchanged."""
 
+import itertools
 import random
 
 import pytest
@@ -7,7 +8,17 @@ import pytest
 pytest.importorskip("transformers", reason="the study's models need the extra llm")
 
 from assay.studies.gemfilter.choice.learners import loaded_model
-from assay.studies.gemfilter.chunks.problem import FAR, Task, asked, haystack_of, moved_to, one_fact, permuted
+from assay.studies.gemfilter.chunks.problem import (
+    FAR,
+    LISTED,
+    Task,
+    asked,
+    haystack_of,
+    listed,
+    moved_to,
+    one_fact,
+    permuted,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +48,20 @@ def test_the_facts_themselves_hold_the_answer(task):
     if task != "number":
         assert found.right(" ".join(found.sentences))
     assert not found.right("I do not know.")
+
+
+def test_a_list_is_spread_over_the_whole_text_and_counted_by_its_things(tokenizer):
+    task = listed(random.Random(3))
+    prompt = made(tokenizer, task, depth=0.0)
+    starts = sorted(places[0] for places in prompt.at)
+    gaps = [after - before for before, after in itertools.pairwise([0, *starts, 1200])]
+    assert len(starts) == LISTED
+    assert max(gaps) < 2 * 1200 / LISTED, "an eighth of the text apart, but for what sentences are long"
+    things = [forms[0] for forms in task.answers]
+    assert task.named(" and ".join(things).upper()) == 1
+    assert task.named(f"They sold {things[3]}, {things[0]} and {things[3]}.") == 2 / LISTED
+    assert task.named("I do not know.") == 0
+    assert not any(thing in task.question for thing in things)
 
 
 def test_the_facts_of_a_hop_stand_side_by_side_or_half_the_text_apart(tokenizer):

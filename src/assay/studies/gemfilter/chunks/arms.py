@@ -13,7 +13,7 @@ from assay.training import Seeds
 from ..choice.learners import TINY, loaded_model
 from ..learners import Rule, report
 from ..params import DEPTHS
-from .learners import KINDS, Reading, choice_rows, control_rows, far_rows, recall_rows, word_rows
+from .learners import KINDS, Reading, choice_rows, control_rows, far_rows, list_rows, recall_rows, word_rows
 from .problem import FAR, HAYSTACKS
 
 _LEAST = 512
@@ -87,7 +87,7 @@ class Params(lab.Params):
         )
 
 
-ARMS = ("chunks", "chunks-beyond", "chunk-words", "chunks-far", "chunk-controls", "chunk-choice")
+ARMS = ("chunks", "chunks-beyond", "chunk-words", "chunks-far", "chunk-lists", "chunk-controls", "chunk-choice")
 
 part = lab.Part(
     "chunks",
@@ -174,6 +174,13 @@ def chunks_far(params: Params, seeds: Seeds, record: lab.Recorder, *, task: str)
     """Questions whose evidence stands in several places, at the first length."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
     report(record, [far_rows(loaded, seed, task, params.chunk_lengths[0], reading) for seed in seeds])
+
+
+@part.arm("chunk-lists", uses=(*READING, "chunk_lengths"), **_MODEL)
+def chunk_lists(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
+    """A list of eight things that stand an eighth of the text apart, at the first length."""
+    loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
+    report(record, [list_rows(loaded, seed, params.chunk_lengths[0], reading) for seed in seeds])
 
 
 @part.arm("chunk-controls", uses=(*READING, "chunk_lengths"), **_MODEL)

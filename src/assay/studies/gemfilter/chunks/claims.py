@@ -180,6 +180,30 @@ def far_evidence_is_answered(m: Measurements[Params], *, task: str) -> Judgement
     return gap.named("share answered, chunks − full attention").at_least(-0.1)
 
 
+@part.claim(
+    "X12a",
+    "Read in chunks, a real model keeps nine tenths of eight mentions that stand an eighth of the text apart when a "
+    "list of them is asked for.",
+    source=OURS,
+)
+def a_list_is_kept(m: Measurements[Params]) -> Judgement:
+    return m.final("recall", arm="chunk-lists", method="chunks").named("share of the mentions kept").at_least(0.9)
+
+
+@part.claims_over(
+    {
+        "X12b": {"other": "full", "words": "with full attention"},
+        "X12c": {"other": "whole", "words": "from the whole prompt's filter"},
+    },
+    statement="Of eight things that stand an eighth of the text apart a real model names at most ten points in a "
+    "hundred fewer from chunks than {words}.",
+    source=OURS,
+)
+def a_list_is_told(m: Measurements[Params], *, other: str) -> Judgement:
+    ours, theirs = (m.final("named", arm="chunk-lists", method=method) for method in ("chunks", other))
+    return (ours - theirs).named(f"share named, chunks − {other}").at_least(-0.1)
+
+
 @part.claims_over(
     {
         "N11": {"other": "no question", "words": "when the chunks' tail asks no question"},

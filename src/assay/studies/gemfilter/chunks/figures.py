@@ -132,6 +132,22 @@ def far_apart(m: Measurements[Params]) -> alt.FacetChart:
 
 
 @part.table(
+    "chunk-lists",
+    caption="A list of eight things that stand an eighth of the text apart, first length, as full attention, the whole "
+    "prompt's filter and chunks give it: share of the mentions' tokens that is kept, and of the things that are named.",
+    shows=("X12a", "X12b", "X12c"),
+)
+def lists(m: Measurements[Params]) -> pl.DataFrame:
+    def cell(metric: str, method: str) -> str:
+        return charts.plus_minus(m.final(metric, arm="chunk-lists", method=method), 2)
+
+    return pl.DataFrame(
+        {"method": name, "kept": "1" if name == "full" else cell("recall", name), "named": cell("named", name)}
+        for name in ("full", "whole", "chunks")
+    )
+
+
+@part.table(
     "chunk-controls",
     caption="What must change the selection of a model that reads in chunks and what must not, first length: share of "
     "the fact kept when it is asked for, when nothing is, when something else is, and when the boundary of two chunks "

@@ -19,7 +19,7 @@ from assay.training.seeds import stream
 
 from ..choice.learners import TUNING_SEED
 from ..learners import Key, Row, Rule, anchored, recall, second_runs
-from .problem import FAR, Asked, asked, moved_to, one_fact, permuted
+from .problem import FAR, LISTED, Asked, asked, listed, moved_to, one_fact, permuted
 
 KINDS = ("ingredient", "passcode", "activity")
 #: The kind whose answer is one word.
@@ -29,6 +29,8 @@ UNASKED = "price"
 #: Tokens that stay of a prompt: an eighth, and no more than the text's budget.
 MOST, ONE_IN = 1024, 8
 TAIL, ANCHOR = 128, 64
+#: Tokens that a list may have where another answer has so many.
+LIST_TOKENS, ANSWER_TOKENS = 64, 16
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,18 @@ def far_rows(loaded: Loaded, seed: int, task: str, length: int, reading: Reading
     ]
 
 
+def list_rows(loaded: Loaded, seed: int, length: int, reading: Reading) -> list[Row]:
+    """A list of all that the text says of one subject: the share of its mentions that is kept, and of its things that
+    is named."""
+    depth, haystack = reading.place(seed)
+    task = listed(random.Random(f"list:{seed}:{length}"))
+    prompt = asked(loaded.tokenizer, task, length, depth, seed=seed, haystack=haystack)
+    kept = kept_by(loaded, prompt, {"whole": reading.whole(length), "chunks": reading.cut(prompt)})
+    said = _said(loaded, prompt, kept, LIST_TOKENS * reading.new // ANSWER_TOKENS, full=True)
+    named = [Row({"method": name}, {"named": task.named(text)}, trials=LISTED) for name, text in said.items()]
+    return [*_recalls(kept, prompt.wanted), *named]
+
+
 def control_rows(loaded: Loaded, seed: int, length: int, reading: Reading) -> list[Row]:
     """What must change the selection and what must not: no question, another fact than the one asked for, a fact that
     a boundary cuts, and another order of the chunks."""
@@ -208,13 +222,16 @@ def _recalls(kept: Mapping[Key, Tensor], wanted: Sequence[int], metric: str = "r
 
 def _answers(loaded: Loaded, prompt: Asked, kept: Mapping[Key, Tensor], new: int, *, full: bool) -> list[Row]:
     """Whether each selection answers, and the whole prompt where it is ``within`` the context."""
+    return [
+        Row({"method": name}, {"accuracy": float(prompt.task.right(text))}, trials=1)
+        for name, text in _said(loaded, prompt, kept, new, full=full).items()
+    ]
+
+
+def _said(loaded: Loaded, prompt: Asked, kept: Mapping[Key, Tensor], new: int, *, full: bool) -> dict[str, str]:
     ids = _ids(loaded, prompt)
     made = second_runs(loaded.model, ids, kept, new)
     if full:
         everything = torch.arange(ids.shape[1], device=ids.device)[None]
         made |= second_runs(loaded.model, ids, {"full": everything}, new)
-    said = {name: loaded.tokenizer.decode(tokens[0], skip_special_tokens=True) for name, tokens in made.items()}
-    return [
-        Row({"method": str(name)}, {"accuracy": float(prompt.task.right(text))}, trials=1)
-        for name, text in said.items()
-    ]
+    return {str(name): loaded.tokenizer.decode(tokens[0], skip_special_tokens=True) for name, tokens in made.items()}

@@ -15,6 +15,8 @@ _NAMES = ("Adela", "Bruno", "Clara", "Dmitri", "Esther", "Farid", "Greta", "Hugo
 _RELICS = ("violin", "telescope", "typewriter", "compass", "barometer", "globe")
 _HOMES = ("lighthouse", "bakery", "library", "chapel", "windmill", "castle")
 _NUMBERS = ("zero", "one", "two", "three", "four", "five")
+#: Things of a list that is asked for.
+LISTED = 8
 #: Prose by name; any other name is a folder, or a file, of the user's.
 HAYSTACKS: dict[str, Callable[[], str]] = {"manual": manual_text, "library": library_text}
 
@@ -39,6 +41,11 @@ class Task:
         if min(places) < 0:
             return False
         return self.wrong.lower() not in said[: places[0]] if self.wrong else True
+
+    def named(self, response: str) -> float:
+        """The share of the answers that are said, in any order."""
+        said = response.lower()
+        return sum(any(form.lower() in said for form in forms) for forms in self.answers) / len(self.answers)
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,18 @@ def order(draw: random.Random) -> Task:
         f"In the order of the text, who was the first to reach the gate of {place}?",
         ((first,),),
         second,
+    )
+
+
+def listed(draw: random.Random) -> Task:
+    """Eight things that one subject has to do with, an eighth of the text apart, and a question about all of them: as a
+    summary's, its evidence is everywhere."""
+    place, things = draw.choice(PLACES), draw.sample(THINGS, LISTED)
+    return Task(
+        tuple(f"At the market of {place} they sold {thing}." for thing in things),
+        tuple(i / LISTED for i in range(LISTED)),
+        f"List everything that was sold at the market of {place}.",
+        tuple((thing,) for thing in things),
     )
 
 
