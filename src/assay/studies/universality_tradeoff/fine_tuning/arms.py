@@ -13,6 +13,7 @@ from pydantic import Field, PositiveInt, model_validator
 from assay import lab
 from assay.training import Seeds
 
+from ..budgets import check_images
 from ..images.arms import Images
 from ..images.learners import features
 from ..params import check_rising
@@ -77,7 +78,7 @@ def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dic
     found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
     for draw in range(params.tuned_draws):
         own = 1000 * seed + draw
-        chosen, _ = labelled(train, min(labels, len(train)), own)
+        chosen, _ = labelled(train, labels, own)
         images, answers = train.images[chosen], train.labels[chosen]
         right = probed(start, (images, answers), (test.images, test.labels))
         found["linear head"].append((right, separation(features(start, test.images), test.labels)))
@@ -88,9 +89,18 @@ def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dic
     return {way: (fmean(a for a, _ in each), fmean(b for _, b in each)) for way, each in found.items()}
 
 
-@part.arm(
-    "fine-tuning", over={"encoder": Params.mixtures}, uses=(*RECIPE, "tuned_labels", "tuned_draws", *CHOSEN), **OPTIONS
-)
+def _mixtures(params: Params) -> tuple[str, ...]:
+    check_images("tuned_labels", params.tuned_labels, params.image_sources[:1], params.image_limit)
+    return params.mixtures()
+
+
+def _tuned_ends(params: Params) -> tuple[str, ...]:
+    """The first and the last mixture, where half of the target's images are left to try settings on."""
+    check_images("tuned_labels", params.tuned_labels[:2], params.image_sources[:1], params.image_limit, share=2)
+    return params.mixtures()[0], params.mixtures()[-1]
+
+
+@part.arm("fine-tuning", over={"encoder": _mixtures}, uses=(*RECIPE, "tuned_labels", "tuned_draws", *CHOSEN), **OPTIONS)
 def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
     """Three ways on the same labelled images, for every number of labels."""
     starts = [params.pretrained(encoder, seed, seeds.device) for seed in seeds]
@@ -106,7 +116,7 @@ def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: 
 
 @part.arm(
     "ft-tuning",
-    over={"encoder": lambda p: (p.mixtures()[0], p.mixtures()[-1]), "way": list(WAYS[1:]), "rate": list(RATES)},
+    over={"encoder": _tuned_ends, "way": list(WAYS[1:]), "rate": list(RATES)},
     uses=(*RECIPE, "tuned_labels"),
     optional=True,
     **OPTIONS,
@@ -122,7 +132,7 @@ def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: st
     for labels, changes in product(params.tuned_labels[:2], tried):
         found, answers = [], []
         for seed, start in zip(own, starts, strict=True):
-            chosen, held = labelled(train, min(labels, len(train) // 2), seed)
+            chosen, held = labelled(train, labels, seed)
             recipe = params.tuning(**changes)
             network = recipe.train(start, train.images[chosen], train.labels[chosen], train.classes, seed)
             found.append(share_right(network, train.images[held], train.labels[held]))

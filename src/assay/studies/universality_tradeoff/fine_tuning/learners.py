@@ -79,6 +79,8 @@ class FineTuning:
 
 def labelled(train: ImageSet, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Indices of ``count`` images, balanced over classes, and of all others."""
+    if count > len(train):
+        raise ValueError(f"{train.name} has {len(train)} images to train on, and {count} are asked for")
     order = balanced_order(train.labels, stream(seed, "labelled images"))
     return order[:count], order[count:]
 

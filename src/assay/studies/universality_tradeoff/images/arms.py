@@ -16,6 +16,7 @@ from assay.data.images import ImageSet
 from assay.methods.contrastive_update import ContrastiveUpdate
 from assay.training import Seeds
 
+from ..budgets import check_images
 from ..params import check_rising
 from .learners import Network, Pretraining, accuracies, features, pretrained, target_view
 from .problem import MADE, load_source, mixtures
@@ -142,11 +143,18 @@ OPTIONS: dict[str, Any] = {"needs": Params.image_needs, "tolerance": 0.05, "chun
 
 def _encoders(params: Params) -> tuple[str, ...]:
     """Growing mixtures, the other sets alone, and what no pretraining made."""
+    check_images("image_labels", params.image_labels, params.image_sources, params.image_limit)
     return (*params.mixtures(), *params.image_sources[1:], UNTRAINED, PIXELS)
 
 
 def _ends(params: Params) -> tuple[str, ...]:
+    check_images("image_labels", params.image_labels, params.image_sources, params.image_limit)
     return params.mixtures()[0], params.mixtures()[-1]
+
+
+def _decays(params: Params) -> tuple[float, ...]:
+    check_images("image_labels", params.image_labels, params.image_sources[:1], params.image_limit)
+    return params.image_decays
 
 
 def _read(
@@ -221,7 +229,7 @@ def moco(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) ->
     _read(params, _pretrained(params, encoder, seeds, loss="moco"), seeds, record, params.image_sources)
 
 
-@part.arm("image-decay", over={"decay": lambda p: p.image_decays}, uses=HEADS, **OPTIONS)
+@part.arm("image-decay", over={"decay": _decays}, uses=HEADS, **OPTIONS)
 def image_decay(params: Params, seeds: Seeds, record: lab.Recorder, *, decay: float) -> None:
     """Encoders of the target alone, with more and more weight decay."""
     target = params.image_sources[0]
