@@ -10,7 +10,10 @@ import pytest
 
 from assay import lab
 from assay.lab import Measurements, discovery, pick
+from assay.probes.heads import ridge_head
 from assay.studies.universality_tradeoff.fine_tuning.arms import DECAYS, RATES, STRENGTHS
+from assay.studies.universality_tradeoff.fine_tuning.figures import printed_share
+from assay.studies.universality_tradeoff.fine_tuning.learners import labelled
 from assay.studies.universality_tradeoff.images.claims import _rank_correlation
 from assay.studies.universality_tradeoff.similarity.arms import encoder_of
 
@@ -216,3 +219,33 @@ def test_fine_tuning_says_of_how_many_test_images_its_shares_are():
     images = len(m.params.source(m.params.image_sources[0], "test"))
     assert m.rows("accuracy")["trials"].unique().to_list() == [2 * images]
     assert m.rows("separation")["trials"].null_count() == len(m.rows("separation"))
+
+
+def test_what_no_pretraining_made_stands_beside_fine_tuning():
+    """Raw pixels and the untrained encoder get the labelled images of the other arm, and the latter all three ways."""
+    for point, ways in (("untrained", 3), ("raw pixels", 1)):
+        m = lab.try_arm("universality-tradeoff", "fine-tuning-beside", preset="smoke", seeds=2, encoder=point)
+        found = m.rows("accuracy")
+        assert found["way"].n_unique() == ways
+        assert found["trials"].unique().to_list() == [len(m.params.source(m.params.image_sources[0], "test"))]
+    params = study.resolve("smoke", {})
+    train, test = (params.source("digits", split) for split in ("train", "test"))
+    chosen, _ = labelled(train, 20, 1000)
+    head = ridge_head(train.images[chosen].flatten(1), train.labels[chosen])
+    expected = float((head.predict(test.images.flatten(1)) == test.labels).double().mean())
+    assert m.final("accuracy", way="linear head", labels=20).by_seed[1] == expected
+
+
+@pytest.mark.parametrize(("scratch", "verdict"), [(0.5, "holds"), (0.9, "fails")])
+def test_pretraining_is_compared_with_the_same_network_from_random_weights(scratch, verdict):
+    params = study.resolve("laptop", {})
+    where = {"way": "fine-tuning", "labels": params.tuned_labels[-1]}
+    found = rows("fine-tuning", "accuracy", [0.7, 0.71, 0.72], encoder=params.mixtures()[0], **where)
+    found += rows("fine-tuning-beside", "accuracy", [scratch, scratch, scratch + 0.01], encoder="untrained", **where)
+    assert judged("N13", found).verdict == verdict
+
+
+@pytest.mark.parametrize(("labels", "limit", "share"), [(20, 1300, "1%"), (100, 1300, "10%"), (1300, 1300, "100%")])
+def test_the_source_s_share_of_labels_is_the_nearest(labels, limit, share):
+    m = measurements(rows("images", "accuracy", [0.5] * 3), {"image_limit": str(limit)})
+    assert printed_share(m, labels) == share

@@ -14,10 +14,10 @@ from assay import lab
 from assay.training import Seeds
 
 from ..budgets import check_images
-from ..images.arms import Images
+from ..images.arms import PIXELS, UNTRAINED, Images
 from ..images.learners import features
 from ..params import check_rising
-from .learners import FineTuning, labelled, probed, separation, share_right
+from .learners import FineTuning, labelled, pixel_accuracy, probed, separation, share_right
 
 WAYS = ("linear head", "fine-tuning", "regularised")
 RATES, DECAYS, STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1), (0.0, 1e-1, 1.0, 3.0), (0.03, 0.1, 0.3, 1.0)
@@ -58,7 +58,7 @@ part = lab.Part(
             tuned_labels=(500, 2500, 5000, 10_000, 50_000),
             tuned_draws=1,
             tuning_steps=500,
-            fewer={"fine-tuning": 4, "ft-tuning": 1},
+            fewer={"fine-tuning": 4, "fine-tuning-beside": 4, "ft-tuning": 1},
         ),
     },
 )
@@ -112,6 +112,37 @@ def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: 
             where: dict[str, str | int] = {"way": way, "labels": labels}
             record(at=where, trials=answers, accuracy=list(accuracy))
             record(at=where, separation=list(apart))
+
+
+def _beside(params: Params) -> tuple[str, ...]:
+    check_images("tuned_labels", params.tuned_labels, params.image_sources[:1], params.image_limit)
+    return UNTRAINED, PIXELS
+
+
+@part.arm(
+    "fine-tuning-beside",
+    over={"encoder": _beside},
+    uses=(*RECIPE, "tuned_labels", "tuned_draws", *CHOSEN),
+    **OPTIONS,
+)
+def beside(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
+    """What no pretraining made, on the labelled images of the other arm: the three ways from the untrained encoder, and
+    a linear head on raw pixels."""
+    target, start = params.image_sources[0], params.recipe().start
+    train, test = params.source(target, "train"), params.source(target, "test")
+    answers = params.tuned_draws * len(test)
+    for labels in params.tuned_labels:
+        if encoder == UNTRAINED:
+            starts = [start(params.image_side, seed, seeds.device).eval() for seed in seeds]
+            found = [_ways(params, each, seed, labels) for each, seed in zip(starts, seeds, strict=True)]
+            for way in WAYS:
+                accuracy, apart = zip(*(each[way] for each in found), strict=True)
+                where: dict[str, str | int] = {"way": way, "labels": labels}
+                record(at=where, trials=answers, accuracy=list(accuracy))
+                record(at=where, separation=list(apart))
+        else:
+            right = [pixel_accuracy(train, test, labels, seed, params.tuned_draws) for seed in seeds]
+            record(at={"way": WAYS[0], "labels": labels}, trials=answers, accuracy=right)
 
 
 @part.arm(
