@@ -11,7 +11,7 @@ from typing import Any
 from assay.lab import Judgement, Measurements, Values, combine
 from assay.probes import linear_cka
 
-from .arms import FEW_CLASSES, MANY_CLASSES, PIXELS, UNTRAINED, Params, part
+from .arms import PIXELS, UNTRAINED, Params, part
 
 SET = "small encoders of the run's image sets; linear heads with the penalty chosen on their own labels"
 THREE_SETS: dict[str, Any] = {"at least three image sets": lambda p: len(p.image_sources) >= 3}
@@ -107,33 +107,6 @@ def remains(m: Measurements[Params]) -> Judgement:
 )
 def moco_falls(m: Measurements[Params]) -> Judgement:
     return drop(m, few(m), "moco").named(f"MoCo, {few(m)} labels: own − all sets").above(0)
-
-
-@part.claim(
-    "C6p",
-    "Where the target's unlabelled images are scarce (a tenth), it loses less by pretraining on all image sets than "
-    "with all of its images.",
-    source="Figure F.6: with 20 % of CINIC-10 the curve is U-shaped, as other sets supply what is missing; fewest "
-    "labels",
-)
-def scarce_loses_less(m: Measurements[Params]) -> Judgement:
-    first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
-    own, union = (accuracy(m, name, few(m), arm="scarce", share=0.1) for name in (first, last))
-    return (drop(m, few(m)) - (own - union)).named("drop, all − a tenth of the target's images").above(0)
-
-
-@part.claim(
-    "C6q",
-    "At the same number of other images the target loses more where these come from ten classes than from one (fewest "
-    "labels).",
-    source="Figure F.5: 200,000 images of ImageNet32 from 50 to 1,000 classes; here a tenth of the last image set",
-)
-def more_classes_cost_more(m: Measurements[Params]) -> Judgement:
-    one, ten = (
-        m.final("accuracy", arm="classes", classes=k, task=m.params.image_sources[0], labels=few(m))
-        for k in (FEW_CLASSES, MANY_CLASSES)
-    )
-    return (one - ten).named("accuracy, one class − ten classes").above(0)
 
 
 @part.claim(
