@@ -215,7 +215,7 @@ def _accuracy(guessed: Any, labels: Tensor) -> float:
 
 def _budgets(budgets: int | Sequence[int], labels: Tensor) -> tuple[int, ...]:
     classes = len(torch.unique(labels))
-    several = [budgets] if isinstance(budgets, Integral) else budgets
+    several: Any = [budgets] if isinstance(budgets, Integral) else budgets
     sizes = tuple(sorted({whole("each of budgets", size, classes, len(labels)) for size in several}))
     if not sizes:
         raise ValueError("budgets must name at least one number of labels")

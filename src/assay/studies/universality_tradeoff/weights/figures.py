@@ -9,8 +9,9 @@ import polars as pl
 
 from assay.lab import Measurements, Values, charts
 
-from ..theory import even_weights
-from .arms import SCALED, Params, part
+from ..theory import even_weights, leading_complexity, predictor_norm
+from .arms import FEW, HALF, SCALED, Params, part
+from .claims import trained
 
 
 @part.figure(
@@ -95,6 +96,32 @@ def _row(
         "off diagonal": f"{m.final('off_diagonal', **where).array.max():.3f}",
         "spurious": f"{m.final('spurious_weight', **where).array.max():.4f}",
     }
+
+
+@part.table(
+    "trained-bounds",
+    caption="Trained linear encoders, put through the probe of feature weights, beside what the theory predicts from "
+    "the optimal weights: the norm of the smallest exact predictor of a label that is half private, the largest weight "
+    "of a spurious coordinate (0 by the theory), the complexity's leading term and the risk bound with ten labels.",
+    shows=("C5f", "C5g"),
+)
+def trained_bounds(m: Measurements[Params]) -> pl.DataFrame:
+    rows = []
+    for tasks, where in trained(m):
+        alpha, beta = even_weights(tasks)
+        leading = leading_complexity(m.params.problem(tasks), alpha, beta, HALF, FEW)
+        rows.append(
+            {
+                "pretraining": "target alone" if tasks == 1 else f"T = {tasks}",
+                "predictor norm": charts.plus_minus(m.final("predictor_norm", **where)),
+                "norm, predicted": f"{predictor_norm(alpha, beta, 1 - HALF, HALF):.3f}",
+                "largest spurious weight": f"{m.final('spurious_weight', **where).array.max():.4f}",
+                "leading term": charts.plus_minus(m.final("trained_leading", **where)),
+                "leading term, predicted": f"{leading:.3f}",
+                "risk bound": charts.plus_minus(m.final("trained_bound", **where), 2),
+            }
+        )
+    return pl.DataFrame(rows)
 
 
 @part.table(
