@@ -34,8 +34,8 @@ def scarce(m: Measurements[Params]) -> Any:
             words = {"name": shown[name], "share": f"{share:.0%} of the target's images"}
             rows += [{**words, "seed": seed, "value": value} for seed, value in found.by_seed.items()]
     for name in (UNTRAINED, PIXELS):
-        found = accuracy(m, name, few(m)).by_seed
-        rows += [{"name": name, "share": "no pretraining", "seed": k, "value": value} for k, value in found.items()]
+        words = {"name": name, "share": "no pretraining"}
+        rows += [{**words, "seed": seed, "value": value} for seed, value in accuracy(m, name, few(m)).by_seed.items()]
     order = [*shown.values(), UNTRAINED, PIXELS]
     shares = [*(f"{share:.0%} of the target's images" for share in (1.0, *SHARES)), "no pretraining"]
     base = alt.Chart(charts.summarise(pl.DataFrame(rows), "name", "share"), width=420, height=280).encode(
