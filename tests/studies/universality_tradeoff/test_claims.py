@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ from assay.probes.heads import ridge_head
 from assay.studies.universality_tradeoff.fine_tuning.arms import DECAYS, RATES, STRENGTHS
 from assay.studies.universality_tradeoff.fine_tuning.figures import printed_share
 from assay.studies.universality_tradeoff.fine_tuning.learners import labelled
-from assay.studies.universality_tradeoff.images.claims import _rank_correlation
+from assay.studies.universality_tradeoff.images.claims import _rank_correlation, participation
 from assay.studies.universality_tradeoff.similarity.arms import encoder_of
 
 study = discovery.studies()["universality-tradeoff"]
@@ -249,3 +250,28 @@ def test_pretraining_is_compared_with_the_same_network_from_random_weights(scrat
 def test_the_source_s_share_of_labels_is_the_nearest(labels, limit, share):
     m = measurements(rows("images", "accuracy", [0.5] * 3), {"image_limit": str(limit)})
     assert printed_share(m, labels) == share
+
+
+def test_how_many_directions_features_use():
+    generator = np.random.default_rng(0)
+    turn = np.linalg.qr(generator.normal(size=(6, 6)))[0]
+    centred = generator.normal(size=(50, 6))
+    centred = np.linalg.qr(centred - centred.mean(0))[0]  # six centred columns, exactly uncorrelated
+    for used in (1, 3, 6):
+        scales = np.array([2.0] * used + [0.0] * (6 - used))
+        assert participation((centred * scales) @ turn + 5) == pytest.approx(used)
+    assert participation(centred * np.array([1, 1, 2, 0, 0, 0])) == pytest.approx(36 / 18)
+    assert math.isnan(participation(np.ones((5, 3))))
+
+
+@pytest.mark.parametrize(("own", "verdict"), [(8, "holds"), (2, "fails")])
+def test_spectra_are_compared_on_target_images(own, verdict):
+    names = study.resolve("laptop", {}).mixtures()
+    features = np.random.default_rng(0).normal(size=(3, 200, 8))
+    many = {names[0]: own, names[-1]: 4}
+    found = rows("images", "accuracy", [0.5] * 3, encoder="digits")
+
+    def arrays(key, where):
+        return [([0, 1, 2], features * (np.arange(8) < many[where["encoder"]]))] if key == "features" else []
+
+    assert judged("X5c", found, arrays=arrays).verdict == verdict

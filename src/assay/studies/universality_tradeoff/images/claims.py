@@ -46,6 +46,20 @@ def cka(m: Measurements[Params], first: dict[str, Any], second: dict[str, Any], 
     return Values(found, what)
 
 
+def directions(m: Measurements[Params], encoder: str) -> Values:
+    """How many directions the features of the target's test images use: the participation ratio (Σλ)²/Σλ² of their
+    covariance's eigenvalues λ, as many where all are equal."""
+    return m.array_per_seed("features", participation, "directions", arm="images", encoder=encoder)
+
+
+def participation(features: Any) -> float:
+    """(Σλ)²/Σλ² for features (n, dim), without their mean; NaN where they do not vary, or are not finite."""
+    centred = features - features.mean(0)
+    covariance = centred.T @ centred
+    size = float((covariance**2).sum())
+    return float(covariance.trace()) ** 2 / size if size > 0 else math.nan
+
+
 def few(m: Measurements[Params]) -> int:
     return m.params.image_labels[0]
 
@@ -139,6 +153,17 @@ def foreign_is_worse(m: Measurements[Params]) -> Judgement:
 def pixels_win(m: Measurements[Params]) -> Judgement:
     gap = accuracy(m, PIXELS, many(m)) - accuracy(m, m.params.mixtures()[0], many(m))
     return gap.named(f"{many(m)} labels, raw pixels − encoder").above(0)
+
+
+@part.claim(
+    "X5c",
+    "On target images the features of the target's own encoder spread over more directions than those of the encoder "
+    "of all image sets, by the participation ratio of their spectrum.",
+    source="beyond the source: whether the own encoder lacks room, where it is the less accurate one; " + SET,
+)
+def own_uses_more_directions(m: Measurements[Params]) -> Judgement:
+    first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
+    return (directions(m, first) - directions(m, last)).named("directions used, own − all sets").above(0)
 
 
 @part.claim(
