@@ -13,10 +13,9 @@ from pydantic import Field, PositiveInt, model_validator
 from assay import lab
 from assay.training import Seeds
 
-from ..budgets import check_images
 from ..images.arms import PIXELS, UNTRAINED, Images
 from ..images.learners import features
-from ..params import check_rising
+from ..params import check_images, check_rising
 from .learners import FineTuning, labelled, pixel_accuracy, probed, separation, share_right
 
 WAYS = ("linear head", "fine-tuning", "regularised")

@@ -10,8 +10,8 @@ import polars as pl
 
 from assay.lab import Measurements, charts
 
-from ..budgets import training_samples
 from ..images.arms import PIXELS, UNTRAINED
+from ..params import training_samples
 from .arms import WAYS, Params, part
 from .claims import accuracy, beside, gain, separated
 

@@ -16,8 +16,7 @@ from assay.data.images import ImageSet
 from assay.methods.contrastive_update import ContrastiveUpdate
 from assay.training import Seeds
 
-from ..budgets import check_images
-from ..params import check_rising
+from ..params import check_images, check_rising
 from .learners import Network, Pretraining, accuracies, features, pretrained, target_view
 from .problem import MADE, load_source, mixtures
 

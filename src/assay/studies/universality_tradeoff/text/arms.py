@@ -11,7 +11,7 @@ from assay import lab
 from assay.data.text import TextSet
 from assay.training import Seeds
 
-from ..budgets import check_texts
+from ..params import check_texts
 from .learners import (
     TUNING_SEED,
     AdapterTuning,

@@ -10,11 +10,11 @@ from pydantic import Field
 from assay import lab
 from assay.training import Seeds
 
-from ..feature_weights import feature_weights
 from ..learners import gram
 from ..params import Linear
 from ..problem import LinearTasks
 from ..theory import LOSSES, canonical, even_weights, optimal_weights, superposed
+from .learners import feature_weights
 
 # (s, r, T) of even mixtures in which the convex program is solved, an uneven mixture, and features of unequal scales.
 EVEN = ((2, 4, 3), (2, 5, 3), (1, 5, 4), (5, 6, 2), (10, 20, 4), (1, 9, 8), (6, 8, 5), (3, 30, 2))

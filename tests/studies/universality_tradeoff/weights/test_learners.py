@@ -9,8 +9,8 @@ import torch
 
 from assay import lab
 from assay.studies.universality_tradeoff import theory
-from assay.studies.universality_tradeoff.feature_weights import feature_weights
 from assay.studies.universality_tradeoff.problem import LinearTasks
+from assay.studies.universality_tradeoff.weights.learners import feature_weights
 from assay.training.seeds import Seeds
 
 SEEDS = Seeds((0, 1), dtype=torch.float64)

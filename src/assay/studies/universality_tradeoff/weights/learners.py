@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .learners import gram
-from .problem import LinearTasks
-from .theory import risk_bound
+from ..learners import gram
+from ..problem import LinearTasks
+from ..theory import risk_bound
 
 REAL = 1e-9  # of the largest eigenvalue of a block: what is below is no feature
 

@@ -11,9 +11,9 @@ from assay import lab
 from assay.data.images import ImageSet, load_images
 from assay.data.text import TextSet
 from assay.lab import UserError, discovery
-from assay.studies.universality_tradeoff.budgets import DIGITS, training_samples
 from assay.studies.universality_tradeoff.fine_tuning.learners import labelled
 from assay.studies.universality_tradeoff.images.learners import accuracies
+from assay.studies.universality_tradeoff.params import DIGITS, training_samples
 from assay.studies.universality_tradeoff.text.learners import labelled_texts
 
 STUDY = "universality-tradeoff"
