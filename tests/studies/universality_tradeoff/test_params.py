@@ -13,8 +13,9 @@ from assay.data.text import TextSet
 from assay.lab import UserError, discovery
 from assay.studies.universality_tradeoff.fine_tuning.learners import labelled
 from assay.studies.universality_tradeoff.images.learners import accuracies
-from assay.studies.universality_tradeoff.params import DIGITS, training_samples
+from assay.studies.universality_tradeoff.images.params import DIGITS, training_images
 from assay.studies.universality_tradeoff.text.learners import labelled_texts
+from assay.studies.universality_tradeoff.text.params import training_texts
 
 STUDY = "universality-tradeoff"
 
@@ -61,8 +62,8 @@ def test_sets_of_the_data_folder_are_counted(tmp_path, monkeypatch):
         pl.DataFrame(rows).write_parquet(folder / f"train-0000{shard}-of-00002.parquet")
     pl.DataFrame(rows).write_parquet(folder / "test-00000-of-00001.parquet")
     monkeypatch.setenv("ASSAY_DATA", str(tmp_path))
-    assert training_samples("ag_news") == 20
-    assert training_samples("mnist") is None  # it is not here
+    assert training_texts("ag_news") == 20
+    assert training_images("mnist") is None  # it is not here
     with pytest.raises(UserError, match="text_labels asks for 4,000 labelled texts, and ag_news has 20"):
         points("text", "paper", text_sets="ag_news")
 

@@ -13,7 +13,7 @@ from assay.training import Seeds
 
 from ..images import arms as images
 from ..images.arms import HEADS, read_heads
-from ..params import check_images
+from ..images.params import check_images
 from .problem import related
 
 SHARES = (0.5, 0.2, 0.1)  # of the target's unlabelled images, where they are scarce; the source has the first two

@@ -15,7 +15,8 @@ from assay.training import Seeds
 
 from ..images.arms import PIXELS, UNTRAINED, Images
 from ..images.learners import features
-from ..params import check_images, check_rising
+from ..images.params import check_images
+from ..params import check_rising
 from .learners import FineTuning, labelled, pixel_accuracy, probed, separation, share_right
 
 WAYS = ("linear head", "fine-tuning", "regularised")

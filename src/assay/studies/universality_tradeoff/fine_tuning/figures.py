@@ -11,7 +11,7 @@ import polars as pl
 from assay.lab import Measurements, charts
 
 from ..images.arms import PIXELS, UNTRAINED
-from ..params import training_samples
+from ..images.params import training_images
 from .arms import WAYS, Params, part
 from .claims import accuracy, beside, gain, separated
 
@@ -22,7 +22,7 @@ SHARES = {"1%": 0.01, "5%": 0.05, "10%": 0.1, "20%": 0.2, "100%": 1.0}  # of CIF
 
 def printed_share(m: Measurements[Params], labels: int) -> str:
     """The share of the labels in the source's table that is nearest to that of these labels, by its logarithm."""
-    known = training_samples(m.params.image_sources[0])
+    known = training_images(m.params.image_sources[0])
     share = labels / min(m.params.image_limit, known or m.params.image_limit)
     return min(SHARES, key=lambda name: abs(math.log(share / SHARES[name])))
 

@@ -16,8 +16,9 @@ from assay.data.images import ImageSet
 from assay.methods.contrastive_update import ContrastiveUpdate
 from assay.training import Seeds
 
-from ..params import check_images, check_rising
+from ..params import check_rising
 from .learners import Network, Pretraining, accuracies, features, pretrained, target_view
+from .params import check_images
 from .problem import MADE, load_source, mixtures
 
 UNTRAINED, PIXELS = "untrained", "raw pixels"

@@ -11,7 +11,6 @@ from assay import lab
 from assay.data.text import TextSet
 from assay.training import Seeds
 
-from ..params import check_texts
 from .learners import (
     TUNING_SEED,
     AdapterTuning,
@@ -26,6 +25,7 @@ from .learners import (
     loaded_encoder,
     tuned,
 )
+from .params import check_texts
 from .problem import MADE, load_texts
 
 WAYS = ("linear head", "fine-tuning", "regularised")
