@@ -243,7 +243,7 @@ def test_pretraining_is_compared_with_the_same_network_from_random_weights(scrat
     where = {"way": "fine-tuning", "labels": params.tuned_labels[-1]}
     found = rows("fine-tuning", "accuracy", [0.7, 0.71, 0.72], encoder=params.mixtures()[0], **where)
     found += rows("fine-tuning-beside", "accuracy", [scratch, scratch, scratch + 0.01], encoder="untrained", **where)
-    assert judged("N13", found).verdict == verdict
+    assert judged("X5d", found).verdict == verdict
 
 
 @pytest.mark.parametrize(("labels", "limit", "share"), [(20, 1300, "1%"), (100, 1300, "10%"), (1300, 1300, "100%")])
@@ -275,3 +275,15 @@ def test_spectra_are_compared_on_target_images(own, verdict):
         return [([0, 1, 2], features * (np.arange(8) < many[where["encoder"]]))] if key == "features" else []
 
     assert judged("X5c", found, arrays=arrays).verdict == verdict
+
+
+def test_a_collapsed_encoder_is_like_none_and_breaks_no_claim():
+    names = study.resolve("laptop", {}).mixtures()
+    usual = maps((0, 1, 2, 3))
+
+    def arrays(key, where):
+        found = usual(key, where)
+        return [(seeds, 0 * features) for seeds, features in found] if where["encoder"] == names[-1] else found
+
+    found = rows("images", "accuracy", [0.5] * 3, encoder="digits")
+    assert judged("C7e", found, arrays=arrays).verdict != "holds"

@@ -94,10 +94,10 @@ def cleaner_clusters(m: Measurements[Params]) -> Judgement:
 
 
 @part.claim(
-    "N13",
+    "X5d",
     "With the most labels tried, plain fine-tuning of the target's own encoder is more accurate than training the same "
     "network from random weights with equal labels, views and steps.",
-    source="control: what fine-tuning has from the pretraining; " + SET,
+    source="beyond the source: what fine-tuning has from the pretraining; " + SET,
 )
 def pretraining_helps_tuning(m: Measurements[Params]) -> Judgement:
     labels = m.params.tuned_labels[-1]

@@ -32,7 +32,7 @@ def printed_share(m: Measurements[Params], labels: int) -> str:
     caption="Target accuracy of a linear head, of fine-tuning and of fine-tuning with a contrastive regulariser, on "
     "encoders of growing mixtures of image sets, and beside them from the untrained encoder and, for the linear head, "
     "on raw pixels (mean and 95 % interval over seeds; all get the same labels).",
-    shows=("C8h", "C8i", "C8j", "C8k", "N13"),
+    shows=("C8h", "C8i", "C8j", "C8k", "X5d"),
 )
 def fine_tuning(m: Measurements[Params]) -> Any:
     sources, names = m.params.image_sources, m.params.mixtures()
@@ -62,7 +62,7 @@ def fine_tuning(m: Measurements[Params]) -> Any:
     "points, paired over seeds; raw pixels and the untrained encoder below. Beside it the source's numbers (Table F.5: "
     "CIFAR-10, ResNet18, at the printed share of the labels that is nearest to the share here): other sets, larger "
     "networks.",
-    shows=("C8h", "C8i", "C8j", "C8k", "N13"),
+    shows=("C8h", "C8i", "C8j", "C8k", "X5d"),
 )
 def fine_tuning_table(m: Measurements[Params]) -> pl.DataFrame:
     rows = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import suppress
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -37,12 +38,16 @@ def average(m: Measurements[Params], encoder: str, labels: int) -> Values:
 
 
 def cka(m: Measurements[Params], first: dict[str, Any], second: dict[str, Any], what: str) -> Values:
-    """Unbiased linear CKA of two encoders' features of the target's test images, seed by seed."""
+    """Unbiased linear CKA of two encoders' features of the target's test images, seed by seed; NaN where an encoder
+    diverged, or collapsed so that it is 0/0."""
     finite = [m.array_per_seed("features", lambda _: 1.0, what, **where) for where in (first, second)]
     pairs = zip(*(m.array("features", **where) for where in (first, second)), strict=True)
     found = {}
     for (seed, known), (one, other) in zip(sorted((finite[0] * finite[1]).by_seed.items()), pairs, strict=True):
-        found[seed] = linear_cka(one, other, unbiased=True) if math.isfinite(known) else math.nan
+        found[seed] = math.nan
+        if math.isfinite(known):
+            with suppress(ValueError):
+                found[seed] = linear_cka(one, other, unbiased=True)
     return Values(found, what)
 
 
