@@ -240,6 +240,45 @@ def test_embeddings_of_frozen_backbones():
     assert contrastive_regularized_loss(model, head, one_view, labels, augment="embeddings", lambda_=0).total > 0
 
 
+@pytest.mark.parametrize("lambda_", [0, 1.0])
+def test_embeddings_take_on_the_precision_of_the_weights_that_read_them(lambda_):
+    generator = torch.Generator().manual_seed(0)
+    embeddings = torch.randn(8, 3, 6, generator=generator)
+    labels = torch.randint(3, (8,), generator=generator)
+    torch.manual_seed(0)
+    for model in (adapter(6, hidden=5), nn.Identity()):
+        head = nn.Linear(6, 3)
+        single, double = (
+            contrastive_regularized_loss(
+                model,
+                head,
+                given,
+                labels,
+                augment="embeddings",
+                lambda_=lambda_,
+                generator=torch.Generator().manual_seed(1),
+            ).total
+            for given in (embeddings, embeddings.double())
+        )
+        assert torch.equal(single, double)
+
+
+def test_classes_of_any_type_of_number_and_probabilities(data):
+    inputs, labels = data
+    model = net().eval()
+
+    def plain(given):
+        return contrastive_regularized_loss(model, "classifier", inputs, given, augment=torch.sin, lambda_=0).total
+
+    expected = plain(labels)
+    for given in (labels.float(), labels.double(), labels.to(torch.uint8), labels.tolist()):
+        assert torch.equal(plain(given), expected)
+    torch.testing.assert_close(plain(torch.nn.functional.one_hot(labels, 3).float()), expected)
+    aside = labels.clone()
+    aside[:6] = -100
+    torch.testing.assert_close(plain(aside), cross_entropy(model(inputs)[6:], labels[6:]))
+
+
 def test_an_adapter_of_no_width_is_refused():
     for wrong in (dict(dim=0), dict(dim=4, hidden=0), dict(dim=4, out=0)):
         with pytest.raises(ValueError, match="must be at least 1, not 0"):
@@ -363,6 +402,16 @@ def test_under_autocast_the_conclusion_is_the_same(data):
         (dict(inputs=torch.full((4, 6), float("nan")), labels=torch.zeros(4).long()), "features must be finite"),
         (dict(labels=None), "labels are missing"),
         (dict(labels=torch.zeros(3).long()), "12 inputs come with 3 labels"),
+        (dict(labels=torch.full((12,), 3)), "labels must lie in 0 to 2 for 3 logits, and one is 3"),
+        (dict(labels=torch.full((12,), -1), lambda_=0), "labels must lie in 0 to 2 for 3 logits, and one is -1"),
+        (dict(labels=torch.full((12,), -100)), "nothing is left to predict"),
+        (dict(labels=torch.full((12,), 0.5)), "labels must be whole numbers"),
+        (dict(labels=torch.zeros(12, 2)), r"\(12,\) or \(12, 3\), not \(12, 2\)"),
+        (dict(labels=["cat"] * 12), "labels must be numbers"),
+        (dict(labels=torch.tensor(1)), "this is a single number"),
+        (dict(inputs=torch.zeros(0, 6), labels=torch.zeros(0).long(), lambda_=0), "the batch holds no sample"),
+        (dict(inputs=torch.zeros(0, 6), labels=torch.zeros(0).long()), "the batch holds no sample"),
+        (dict(pool="max"), "pool must be one of mean, first, flatten"),
         (dict(head="heads"), "no module 'heads'"),
         (dict(inputs=torch.zeros(4, 1, 6), augment="embeddings"), "at least two views"),
         (dict(inputs=torch.zeros(4, 2, 6), augment="embeddings"), "a generator must be given"),

@@ -98,6 +98,9 @@ def test_refusals():
         (lambda: UPDATE.apply(net(), inputs[:, None], augment="embeddings", seed=0), "at least two views"),
         (lambda: UPDATE.apply(net(), inputs, augment="embeddings", seed=0), r"\(n, views, dim\)"),
         (lambda: UPDATE.apply(net(), inputs, augment=redrawn, seed="a"), "seed must be an integer"),
+        (lambda: UPDATE.apply(net(), inputs, augment=redrawn, seed=-1), "seed must be at least 0"),
+        (lambda: UPDATE.apply(net(), inputs[:0], augment=redrawn, seed=0), "unlabelled holds no sample"),
+        (lambda: UPDATE.apply(net(), DataLoader(inputs[:0]), augment=redrawn, seed=0), "unlabelled holds no sample"),
     ):
         with pytest.raises(ValueError, match=message):
             wrong()

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.probes import CkaSums, linear_cka
+from assay.probes import CkaSums, cka_map, linear_cka
 
 
 def features(seed, rows=30, dim=5, other=8):
@@ -103,6 +103,45 @@ def test_refusals(form):
         linear_cka(x[:3], y[:3], unbiased=True, form=form)
     with pytest.raises(ValueError, match="form must be one of"):
         linear_cka(x, y, form="kernel")
+
+
+def without_products(kind):
+    """Features whose unbiased HSIC with themselves is exactly 0: products of different samples are sums of one number
+    for each of the two."""
+    if kind == "one apart":
+        found = torch.zeros(50, 3)
+        found[7] = torch.tensor([1.0, 2, 3])
+        return found
+    return 0.3 + torch.eye(4 if kind == "four unit vectors" else 50)
+
+
+@pytest.mark.parametrize("kind", ["one apart", "four unit vectors", "unit vectors"])
+def test_what_is_0_by_0_up_to_rounding_is_refused(kind):
+    """By products of features this was NaN or −1, and noise by Gram matrices."""
+    x = without_products(kind)
+    y = torch.randn(len(x), 4, generator=torch.Generator().manual_seed(0))
+    for form in ("auto", "features", "gram"):
+        for pair in ((x, y), (y, x), (x, x), (1000 * x - 3, y)):
+            with pytest.raises(ValueError, match="unbiased CKA is 0/0 up to rounding"):
+                linear_cka(*pair, unbiased=True, form=form)
+        assert 0 < linear_cka(x, y, form=form) < 1  # the plain form is defined
+        assert linear_cka(y, y, unbiased=True, form=form) == pytest.approx(1)
+    sums = CkaSums()
+    for part in zip(x.split(7), y.split(7), strict=True):
+        sums.update(*part)
+    with pytest.raises(ValueError, match="0/0 up to rounding"):
+        sums.value(unbiased=True)
+    for size in (10, 50):
+        with pytest.raises(ValueError, match="0/0 up to rounding"):
+            cka_map({"x": x, "y": y}, batch_size=size)
+
+
+@pytest.mark.parametrize("form", ["features", "gram"])
+def test_little_beside_one_large_sample_is_no_rounding(form):
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    x[3] *= 1e4
+    expected = by_definition_unbiased(x, x + 1)
+    assert linear_cka(x, x + 1, unbiased=True, form=form) == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_batch_without_rows_changes_nothing():

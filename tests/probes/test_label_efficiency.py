@@ -4,6 +4,7 @@ import json
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -189,6 +190,25 @@ def test_the_report_is_read_saved_and_drawn(found, tmp_path):
     assert found.figure().to_dict()["layer"]
 
 
+def test_one_budget_and_words_for_labels():
+    (x, y), (unseen, wanted) = clusters(90), clusters(60, seed=1)
+    expected = label_efficiency({"x": nn.Identity()}, (x, y), (unseen, wanted), budgets=(9,), seeds=3)
+    one = label_efficiency({"x": nn.Identity()}, (x, y), (unseen, wanted), budgets=9, seeds=3)
+    assert one.budgets == (9,)
+    assert torch.equal(one.accuracy, expected.accuracy)
+    names = np.array(["ant", "bee", "cow"])
+    words = names[y.numpy()], names[wanted.numpy()]
+    for form in (list, np.asarray, lambda each: each.astype(object)):
+        given = (x, form(words[0])), (unseen, form(words[1]))
+        assert torch.equal(label_efficiency({"x": nn.Identity()}, *given, budgets=9, seeds=3).accuracy, one.accuracy)
+    maps = ({"values": x, "labels": words[0]}, {"values": unseen, "labels": words[1]})
+    read = {"x": lambda batch: batch["values"]}
+    assert torch.equal(label_efficiency(read, *maps, budgets=9, seeds=3).accuracy, one.accuracy)
+    batches = [(x[:45], y[:45]), (x[45:], y[45:])]  # no pair of inputs and labels
+    again = label_efficiency({"x": nn.Identity()}, batches, (unseen, wanted), budgets=9, seeds=3)
+    assert torch.equal(again.accuracy, one.accuracy)
+
+
 def test_refusals():
     train, test = clusters(30), clusters(30, seed=1)
     call = lambda given=None, data=train, **more: label_efficiency(  # noqa: E731
@@ -210,6 +230,11 @@ def test_refusals():
         (lambda: call({"x": [nn.Identity()] * 3}), "3 versions for 2 seeds"),
         (lambda: call({"x": lambda x: x / 0}), "finite"),
         (lambda: call().curve("y"), "no representation 'y'"),
+        (lambda: call({"x": lambda x: x[:, :0]}), "'x' gives features of no width"),
+        (lambda: call(budgets="6"), "must be an integer|must lie in"),
+        (lambda: call(budgets=31), "each of budgets must lie in"),
+        (lambda: call(pool="max"), "pool must be one of mean, first, flatten"),
+        (lambda: call(data=(train[0], [str(label) for label in train[1]])), "must both be words, or both be numbers"),
     ):
         with pytest.raises(ValueError, match=message):
             wrong()

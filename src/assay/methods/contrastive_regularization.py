@@ -9,7 +9,7 @@ sample, and with it about twice the time of plain fine-tuning. You keep model, h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,7 @@ from torch.nn.functional import cross_entropy
 from assay.training.contrastive import info_nce, logistic_contrast, nt_xent
 
 from ._checks import number, one_of, whole
+from ._class_targets import as_labels, class_targets
 from ._data import split_batch
 from ._features import Pool, features_and_logits, features_of, finite_features, logits_of
 from .momentum_queue import MomentumQueue
@@ -70,7 +71,7 @@ def contrastive_regularized_loss(
     - ``augment(inputs)`` when that is a function,
     - with "dropout" the same batch again, through other dropout masks (text),
     - with "embeddings" another of the precomputed embeddings: inputs are (n, views, dim), the model is an adapter on
-      them, and ``generator`` draws which two views make a pair.
+      them, whose precision they take on, and ``generator`` draws which two views make a pair.
 
     ``lambda_`` is 0.1 with a function and 1.0 otherwise, ``loss`` simcse for dropout and simclr otherwise, where None.
     With λ = 0 there is no second view, no second pass and no random number for them: what is left is plain fine-tuning,
@@ -78,15 +79,17 @@ def contrastive_regularized_loss(
     features to where the contrast is taken; ``queue`` has the keys and negatives of ``moco``.
     """
     strength = (0.1 if callable(augment) else 1.0) if lambda_ is None else lambda_
+    one_of("pool", pool, get_args(Pool))
     contrast = _checked(augment, strength, loss, temperature, queue)
     batch, targets = split_batch(inputs, labels)
-    first, second = _views(batch, augment, strength, generator)
+    _some(batch)
+    first, second = (_in_precision(view, model, head, augment) for view in _views(batch, augment, strength, generator))
     if not strength:
         logits = logits_of(model, head, first, pool)
-        plain = _mean(prediction(logits, _targets(targets, logits)))
+        plain = _mean(prediction(logits, _targets(targets, logits, prediction)))
         return RegularizedLoss(plain, plain, None, logits)
     features, logits = features_and_logits(model, head, first, pool)
-    supervised = _mean(prediction(logits, _targets(targets, logits)))
+    supervised = _mean(prediction(logits, _targets(targets, logits, prediction)))
     if callable(augment):
         second = augment(batch)
     if queue is not None:
@@ -135,13 +138,29 @@ def _mean(value: Any) -> Tensor:
     return value
 
 
-def _targets(labels: Any, logits: Tensor) -> Tensor:
+def _targets(labels: Any, logits: Tensor, prediction: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     if labels is None:
         raise ValueError("labels are missing: give them, or have them under 'labels' in the batch")
-    found = torch.as_tensor(labels).to(logits.device)
+    found = as_labels(labels, logits.device)
     if len(found) != len(logits):
         raise ValueError(f"{len(logits)} inputs come with {len(found)} labels")
-    return found if found.is_floating_point() else found.long()
+    return class_targets(found, logits) if prediction is cross_entropy else found
+
+
+def _some(batch: Any) -> None:
+    values = batch.values() if isinstance(batch, Mapping) else [batch]
+    if 0 in [len(value) for value in values if isinstance(value, Tensor) and value.ndim]:
+        raise ValueError("the batch holds no sample")
+
+
+def _in_precision(view: Any, model: nn.Module, head: nn.Module | str, augment: Views) -> Any:
+    """Precomputed embeddings in the precision of the weights that read them first."""
+    if augment != "embeddings":
+        return view
+    modules = [model, head] if isinstance(head, nn.Module) else [model]
+    weights = (weight for module in modules for weight in module.parameters() if weight.is_floating_point())
+    first = next(weights, None)
+    return view if first is None else view.to(first.dtype)
 
 
 def _views(inputs: Any, augment: Views, strength: float, generator: torch.Generator | None) -> tuple[Any, Any]:

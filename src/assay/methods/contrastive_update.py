@@ -114,7 +114,10 @@ class ContrastiveUpdate:
         not looked at. ``augment`` is what ``contrastive_regularized_loss`` takes; torch's generators are seeded around
         it and put back."""
         checked_augment(augment)
+        own = whole("seed", seed, 0)
         inputs = batches_of(unlabelled, 1)[0] if isinstance(unlabelled, DataLoader) else split_batch(unlabelled)[0]
+        if not (len(inputs) if isinstance(inputs, list) else size_of(inputs)):
+            raise ValueError("unlabelled holds no sample to update on")
         trained = copy.deepcopy(model)
         modes = {module: module.training for module in trained.modules()}
         trained.train()
@@ -124,11 +127,11 @@ class ContrastiveUpdate:
         rule = torch.optim.AdamW(weights, lr=self.learning_rate, weight_decay=self.weight_decay)
         losses: list[float] = []
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())), torch.enable_grad():
-            torch.manual_seed(whole("seed", seed))
+            torch.manual_seed(own)
             with uncached_casts():
-                for step, batch in enumerate(self._batches(inputs, seed)):
+                for step, batch in enumerate(self._batches(inputs, own)):
                     rule.param_groups[0]["lr"] = self.learning_rate * (1 + math.cos(math.pi * step / self.steps)) / 2
-                    losses.append(self._step(trained, rule, batch, augment, stream(seed, f"views of step {step}")))
+                    losses.append(self._step(trained, rule, batch, augment, stream(own, f"views of step {step}")))
         for module, training in modes.items():
             module.training = training
         return Updated(trained, tuple(losses))
@@ -171,7 +174,7 @@ class ContrastiveUpdate:
         test: Any,
         *,
         augment: Views,
-        budgets: Sequence[int],
+        budgets: int | Sequence[int],
         seeds: int | Sequence[int] = 8,
         head: Head = ridge_head,
         show: bool | None = None,

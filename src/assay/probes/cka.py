@@ -7,6 +7,7 @@ averaged over mini-batches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,6 +19,10 @@ from assay.methods._checks import all_finite, one_of
 
 Form = Literal["auto", "features", "gram"]
 UNDEFINED = "CKA is 0/0 for features that are constant over the samples"
+UNBIASED_UNDEFINED = (
+    "unbiased CKA is 0/0 up to rounding for features in which products of different samples tell nothing, such as one "
+    "sample apart from all others that are equal"
+)
 
 
 def linear_cka(first: Any, second: Any, *, unbiased: bool = False, form: Form = "auto") -> float:
@@ -130,16 +135,26 @@ class CkaSums:
         _enough(self.rows, unbiased)
         if any(_constant(*ends) for ends in self._ranges):
             raise ValueError(UNDEFINED)
-        own, other, cross = (self._hsic(*pair, unbiased) for pair in ((0, 0), (1, 1), (0, 1)))
+        if unbiased and any(self._hsic(each, each) <= self._rounding(each) for each in (0, 1)):
+            raise ValueError(UNBIASED_UNDEFINED)
+        hsic = self._hsic if unbiased else self._product
+        own, other, cross = (hsic(*pair) for pair in ((0, 0), (1, 1), (0, 1)))
         return float(cross / (own * other).sqrt())
 
-    def _hsic(self, one: int, other: int, unbiased: bool) -> Tensor:
-        """‖centred product‖²; or the unbiased estimate of HSIC up to 1/(n(n−3)), from the Gram matrices without their
-        diagonals, whose sums are sums over features: Σ_j K_ij = x_i·Σx − ‖x_i‖², for one."""
+    def _product(self, one: int, other: int) -> Tensor:
+        """‖centred product‖²."""
+        x, y = self._sums[one], self._sums[other]
+        return (self._pairs[one, other].product - torch.outer(x, y) / self.rows).square().sum()
+
+    def _rounding(self, one: int) -> Tensor:
+        """What rounding may leave of a representation's HSIC with itself: its terms are as large as Σ K_ij²."""
+        return rounding_of(self.rows) * self._pairs[one, one].product.square().sum()
+
+    def _hsic(self, one: int, other: int) -> Tensor:
+        """The unbiased estimate of HSIC up to 1/(n(n−3)), from the Gram matrices without their diagonals, whose sums
+        are sums over features: Σ_j K_ij = x_i·Σx − ‖x_i‖², for one."""
         pair, n = self._pairs[one, other], self.rows
         x, y = self._sums[one], self._sums[other]
-        if not unbiased:
-            return (pair.product - torch.outer(x, y) / n).square().sum()
         x_norms = self._pairs[one, one].product.diagonal().sum()
         y_norms = self._pairs[other, other].product.diagonal().sum()
         trace = pair.product.square().sum() - pair.norms
@@ -151,22 +166,31 @@ class CkaSums:
 
 @dataclass
 class HsicTable:
-    """HSIC of rows against columns and of each with itself; tables of several mini-batches add up."""
+    """HSIC of rows against columns and of each with itself, with what rounding may leave of the latter; tables of
+    several mini-batches add up."""
 
     cross: Tensor  # (rows, columns)
     first: Tensor  # (rows,)
     second: Tensor  # (columns,)
+    first_rounding: Tensor  # (rows,)
+    second_rounding: Tensor  # (columns,)
 
     def __add__(self, other: HsicTable) -> HsicTable:
-        return HsicTable(self.cross + other.cross, self.first + other.first, self.second + other.second)
+        return HsicTable(*(one + another for one, another in zip(self._parts(), other._parts(), strict=True)))
 
     def times(self, weight: float) -> HsicTable:
-        return HsicTable(self.cross * weight, self.first * weight, self.second * weight)
+        return HsicTable(*(part * weight for part in self._parts()))
+
+    def _parts(self) -> tuple[Tensor, ...]:
+        return self.cross, self.first, self.second, self.first_rounding, self.second_rounding
 
     def ratio(self) -> Tensor:
         """CKA (rows, columns)."""
-        if bool((self.first <= 0).any()) or bool((self.second <= 0).any()):
+        sides = ((self.first, self.first_rounding), (self.second, self.second_rounding))
+        if any(bool((limit <= 0).any()) for _, limit in sides):
             raise ValueError(UNDEFINED)
+        if any(bool((own <= limit).any()) for own, limit in sides):
+            raise ValueError(UNBIASED_UNDEFINED)
         return self.cross / torch.outer(self.first, self.second).sqrt()
 
 
@@ -175,7 +199,13 @@ def hsic_table(first: Sequence[Tensor], second: Sequence[Tensor], unbiased: bool
     rows, columns = (torch.stack([_centred(gram, unbiased).flatten() for gram in side]) for side in (first, second))
     n = len(first[0])
     scale = n * (n - 3) if unbiased else n * n
-    return HsicTable(rows @ columns.T / scale, rows.square().sum(1) / scale, columns.square().sum(1) / scale)
+    limits = [rounding_of(n) * torch.stack([gram.square().sum() for gram in side]) / scale for side in (first, second)]
+    return HsicTable(rows @ columns.T / scale, rows.square().sum(1) / scale, columns.square().sum(1) / scale, *limits)
+
+
+def rounding_of(rows: int) -> float:
+    """Of a sum over so many rows in double precision, relative to its terms."""
+    return 64 * math.sqrt(rows) * torch.finfo(torch.float64).eps
 
 
 def _centred(gram: Tensor, unbiased: bool) -> Tensor:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from numbers import Integral
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from assay._reports import Report, altair, plain
-from assay.methods._checks import seed_list, whole
+from assay.methods._checks import one_of, seed_list, whole
 from assay.methods._data import labelled
 from assay.methods._features import Pool
 from assay.methods._progress import progress
 from assay.training.seeds import stream
 
 from ._reading import Representation, features_over
+from ._words import coded
 from .heads import ridge_head
 from .intervals import Interval, mean_interval
 
@@ -147,7 +149,7 @@ def label_efficiency(
     train: Any,
     test: Any,
     *,
-    budgets: Sequence[int],
+    budgets: int | Sequence[int],
     seeds: int | Sequence[int] = 8,
     head: Head = ridge_head,
     pool: Pool = "mean",
@@ -158,17 +160,18 @@ def label_efficiency(
 
     A representation is a model, a function from inputs to features, or a list of as many of them as there are seeds
     (pretrained anew for each). ``train`` and ``test`` are (inputs, labels), mappings with labels, or data loaders of
-    either. ``head(features, labels)`` gives something that can ``predict(features)``; the default tunes its penalty on
-    the labels that it gets, so that every representation is tuned alike.
+    either; labels are whole numbers, or words, of which a head gets the places in order. ``budgets`` are numbers of
+    labels, or one alone. ``head(features, labels)`` gives something that can ``predict(features)``; the default tunes
+    its penalty on the labels that it gets, so that every representation is tuned alike.
     """
     chosen = seed_list(seeds)
     if not isinstance(representations, Mapping):
         raise ValueError(f"representations must be a mapping from names, not a {type(representations).__name__}")
     if not chosen or not representations:
         raise ValueError("a curve needs at least one representation and one seed")
+    one_of("pool", pool, get_args(Pool))
     (batches, labels), (test_batches, test_labels) = (
-        labelled(train, batch_size, "train"),
-        labelled(test, batch_size, "test"),
+        labelled(each, batch_size, name) for each, name in zip(coded(train, test), ("train", "test"), strict=True)
     )
     if not len(test_labels):
         raise ValueError("test has no samples")
@@ -192,6 +195,8 @@ def label_efficiency(
                 raise ValueError(
                     f"{name!r} must give features of every sample, and gives {len(pair[0])} and {len(pair[1])}"
                 )
+            if 0 in (pair[0].shape[1], pair[1].shape[1]):
+                raise ValueError(f"{name!r} gives features of no width, in which nothing can be read")
         for column, seed in progress(list(enumerate(chosen)), f"{name}: seed", show):
             features, unseen = read[column % len(read)]
             for place, size in enumerate(sizes):
@@ -208,9 +213,10 @@ def _accuracy(guessed: Any, labels: Tensor) -> float:
     return float((found == labels).double().mean())
 
 
-def _budgets(budgets: Sequence[int], labels: Tensor) -> tuple[int, ...]:
+def _budgets(budgets: int | Sequence[int], labels: Tensor) -> tuple[int, ...]:
     classes = len(torch.unique(labels))
-    sizes = tuple(sorted({whole("each of budgets", size, classes, len(labels)) for size in budgets}))
+    several: Any = [budgets] if isinstance(budgets, Integral) else budgets
+    sizes = tuple(sorted({whole("each of budgets", size, classes, len(labels)) for size in several}))
     if not sizes:
         raise ValueError("budgets must name at least one number of labels")
     return sizes

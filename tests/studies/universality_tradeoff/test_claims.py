@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import polars as pl
@@ -10,8 +11,11 @@ import pytest
 
 from assay import lab
 from assay.lab import Measurements, discovery, pick
+from assay.probes.heads import ridge_head
 from assay.studies.universality_tradeoff.fine_tuning.arms import DECAYS, RATES, STRENGTHS
-from assay.studies.universality_tradeoff.images.claims import _rank_correlation
+from assay.studies.universality_tradeoff.fine_tuning.figures import printed_share
+from assay.studies.universality_tradeoff.fine_tuning.learners import labelled
+from assay.studies.universality_tradeoff.images.claims import _rank_correlation, participation
 from assay.studies.universality_tradeoff.similarity.arms import encoder_of
 
 study = discovery.studies()["universality-tradeoff"]
@@ -216,3 +220,70 @@ def test_fine_tuning_says_of_how_many_test_images_its_shares_are():
     images = len(m.params.source(m.params.image_sources[0], "test"))
     assert m.rows("accuracy")["trials"].unique().to_list() == [2 * images]
     assert m.rows("separation")["trials"].null_count() == len(m.rows("separation"))
+
+
+def test_what_no_pretraining_made_stands_beside_fine_tuning():
+    """Raw pixels and the untrained encoder get the labelled images of the other arm, and the latter all three ways."""
+    for point, ways in (("untrained", 3), ("raw pixels", 1)):
+        m = lab.try_arm("universality-tradeoff", "fine-tuning-beside", preset="smoke", seeds=2, encoder=point)
+        found = m.rows("accuracy")
+        assert found["way"].n_unique() == ways
+        assert found["trials"].unique().to_list() == [len(m.params.source(m.params.image_sources[0], "test"))]
+    params = study.resolve("smoke", {})
+    train, test = (params.source("digits", split) for split in ("train", "test"))
+    chosen, _ = labelled(train, 20, 1000)
+    head = ridge_head(train.images[chosen].flatten(1), train.labels[chosen])
+    expected = float((head.predict(test.images.flatten(1)) == test.labels).double().mean())
+    assert m.final("accuracy", way="linear head", labels=20).by_seed[1] == expected
+
+
+@pytest.mark.parametrize(("scratch", "verdict"), [(0.5, "holds"), (0.9, "fails")])
+def test_pretraining_is_compared_with_the_same_network_from_random_weights(scratch, verdict):
+    params = study.resolve("laptop", {})
+    where = {"way": "fine-tuning", "labels": params.tuned_labels[-1]}
+    found = rows("fine-tuning", "accuracy", [0.7, 0.71, 0.72], encoder=params.mixtures()[0], **where)
+    found += rows("fine-tuning-beside", "accuracy", [scratch, scratch, scratch + 0.01], encoder="untrained", **where)
+    assert judged("X5d", found).verdict == verdict
+
+
+@pytest.mark.parametrize(("labels", "limit", "share"), [(20, 1300, "1%"), (100, 1300, "10%"), (1300, 1300, "100%")])
+def test_the_source_s_share_of_labels_is_the_nearest(labels, limit, share):
+    m = measurements(rows("images", "accuracy", [0.5] * 3), {"image_limit": str(limit)})
+    assert printed_share(m, labels) == share
+
+
+def test_how_many_directions_features_use():
+    generator = np.random.default_rng(0)
+    turn = np.linalg.qr(generator.normal(size=(6, 6)))[0]
+    centred = generator.normal(size=(50, 6))
+    centred = np.linalg.qr(centred - centred.mean(0))[0]  # six centred columns, exactly uncorrelated
+    for used in (1, 3, 6):
+        scales = np.array([2.0] * used + [0.0] * (6 - used))
+        assert participation((centred * scales) @ turn + 5) == pytest.approx(used)
+    assert participation(centred * np.array([1, 1, 2, 0, 0, 0])) == pytest.approx(36 / 18)
+    assert math.isnan(participation(np.ones((5, 3))))
+
+
+@pytest.mark.parametrize(("own", "verdict"), [(8, "holds"), (2, "fails")])
+def test_spectra_are_compared_on_target_images(own, verdict):
+    names = study.resolve("laptop", {}).mixtures()
+    features = np.random.default_rng(0).normal(size=(3, 200, 8))
+    many = {names[0]: own, names[-1]: 4}
+    found = rows("images", "accuracy", [0.5] * 3, encoder="digits")
+
+    def arrays(key, where):
+        return [([0, 1, 2], features * (np.arange(8) < many[where["encoder"]]))] if key == "features" else []
+
+    assert judged("X5c", found, arrays=arrays).verdict == verdict
+
+
+def test_a_collapsed_encoder_is_like_none_and_breaks_no_claim():
+    names = study.resolve("laptop", {}).mixtures()
+    usual = maps((0, 1, 2, 3))
+
+    def arrays(key, where):
+        found = usual(key, where)
+        return [(seeds, 0 * features) for seeds, features in found] if where["encoder"] == names[-1] else found
+
+    found = rows("images", "accuracy", [0.5] * 3, encoder="digits")
+    assert judged("C7e", found, arrays=arrays).verdict != "holds"

@@ -144,6 +144,27 @@ def test_the_leading_term_bounds_the_sampled_complexity_of_the_universal_encoder
     assert math.sqrt(2 / math.pi) * leading < found - 4 * error < found + 4 * error < leading
 
 
+def test_the_leading_term_has_the_scales_of_the_task():
+    """E‖Aξ‖² by draws of the task's own data."""
+    problem = LinearTasks(2, 5, 3, shared_scales=(1.0, 0.5, 2.0), private_scales=(3.0, 1.0, 0.2))
+    weights = (0.8, 0.4, 0.3, 0.5)
+    encoder = theory.canonical(problem, weights)[:, : problem.features]
+    for task in range(3):
+        z = problem.pairs(SEEDS, f"data of {task}", 40_000, task=task)[0][..., : problem.features]
+        size = float((z @ encoder.T).square().sum(-1).mean())
+        norm = theory.predictor_norm(0.8, weights[task + 1], 0.7, 0.3)
+        found = theory.leading_complexity(problem, 0.8, weights[task + 1], 0.3, 12, task=task)
+        assert found == pytest.approx(norm * math.sqrt(size / 12), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "given", [{"mixture": (0.6, 0.4)}, {"shared_scales": (1.0, 2.0)}, {"private_scales": (1.0, 2.0)}]
+)
+def test_the_ratio_of_bounds_is_refused_where_weights_are_not_one_and_one_over_t(given):
+    with pytest.raises(ValueError, match="even mixtures of features with variance 1"):
+        theory.bound_ratio(LinearTasks(2, 4, 2, **given), 0.5)
+
+
 def test_the_risk_bound_by_hand():
     assert theory.risk_bound(0.25, 200) == pytest.approx(1 + 8 * math.sqrt(math.log(80) / 100))
     assert theory.risk_bound(0.25, 200, delta=4 / math.e**2) == pytest.approx(1 + 8 * math.sqrt(0.02))

@@ -2,11 +2,13 @@
 
 Finite hidden states show what is encoded (``components``, ``thresholds``); linear tasks how strongly (``weights``),
 what this costs on few labels (``risk``), how alike encoders are (``similarity``) and what repairs them (``update``).
-Small encoders of real and made-up images follow (``images``, ``fine_tuning``), and a sentence encoder (``text``).
+Small encoders of real and made-up images follow (``images``, ``amounts``, ``fine_tuning``), and a sentence encoder
+(``text``).
 """
 
 from assay import lab
 
+from .amounts import arms as amounts
 from .components import arms as components
 from .fine_tuning import arms as fine_tuning
 from .images import arms as images
@@ -22,6 +24,7 @@ from .weights import arms as weights
 class Params(
     text.Params,
     fine_tuning.Params,
+    amounts.Params,
     images.Params,
     update.Params,
     similarity.Params,
@@ -48,6 +51,7 @@ study = lab.Study(
         similarity.part,
         update.part,
         images.part,
+        amounts.part,
         fine_tuning.part,
         text.part,
     ),

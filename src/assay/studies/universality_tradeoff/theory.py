@@ -93,10 +93,14 @@ def predictor_norm(alpha: float, beta: float, shared: float, private: float) -> 
     return math.sqrt((shared / alpha if shared else 0.0) + (private / beta if private else 0.0))
 
 
-def leading_complexity(problem: LinearTasks, alpha: float, beta: float, private: float, labels: int) -> float:
-    """B_φ,t √((sα + (r − s)β)/m): what bounds the Rademacher complexity of the norm-limited predictors."""
+def leading_complexity(
+    problem: LinearTasks, alpha: float, beta: float, private: float, labels: int, *, task: int = 0
+) -> float:
+    """B_φ,t √((sα σ_S² + (r − s)β σ_R²)/m): what bounds the Rademacher complexity of the norm-limited predictors, with
+    the scales σ of the task's features."""
+    shared, own, _ = problem.scales(task)
     norm = predictor_norm(alpha, beta, 1 - private, private)
-    return norm * math.sqrt((problem.shared * alpha + problem.private * beta) / labels)
+    return norm * math.sqrt((problem.shared * alpha * shared**2 + problem.private * beta * own**2) / labels)
 
 
 def risk_bound(complexity: float, labels: int, *, delta: float = 0.05) -> float:
@@ -105,7 +109,13 @@ def risk_bound(complexity: float, labels: int, *, delta: float = 0.05) -> float:
 
 
 def bound_ratio(problem: LinearTasks, private: float) -> float:
-    """Leading term of the universal bound over that of the specific one; (T + 1)/(2√T) for r = 2s and v₁ = v₂."""
+    """Leading term of the universal bound over that of the specific one; (T + 1)/(2√T) for r = 2s and v₁ = v₂. For even
+    mixtures and unit variances, which have the weights 1 and 1/T."""
+    if problem.mixture or problem.shared_scales or problem.private_scales:
+        raise ValueError(
+            "the ratio of the bounds is for even mixtures of features with variance 1; for others give optimal_weights "
+            "to leading_complexity"
+        )
     s, rest, t = problem.shared, problem.private, problem.tasks
     return math.sqrt((1 - private + t * private) * (s + rest / t) / problem.relevant)
 

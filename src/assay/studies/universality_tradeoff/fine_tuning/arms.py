@@ -13,10 +13,11 @@ from pydantic import Field, PositiveInt, model_validator
 from assay import lab
 from assay.training import Seeds
 
-from ..images.arms import Images
+from ..images.arms import PIXELS, UNTRAINED, Images
 from ..images.learners import features
+from ..images.params import check_images
 from ..params import check_rising
-from .learners import FineTuning, labelled, probed, separation, share_right
+from .learners import FineTuning, labelled, pixel_accuracy, probed, separation, share_right
 
 WAYS = ("linear head", "fine-tuning", "regularised")
 RATES, DECAYS, STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1), (0.0, 1e-1, 1.0, 3.0), (0.03, 0.1, 0.3, 1.0)
@@ -57,7 +58,7 @@ part = lab.Part(
             tuned_labels=(500, 2500, 5000, 10_000, 50_000),
             tuned_draws=1,
             tuning_steps=500,
-            fewer={"fine-tuning": 4, "ft-tuning": 1},
+            fewer={"fine-tuning": 4, "fine-tuning-beside": 4, "ft-tuning": 1},
         ),
     },
 )
@@ -77,7 +78,7 @@ def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dic
     found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
     for draw in range(params.tuned_draws):
         own = 1000 * seed + draw
-        chosen, _ = labelled(train, min(labels, len(train)), own)
+        chosen, _ = labelled(train, labels, own)
         images, answers = train.images[chosen], train.labels[chosen]
         right = probed(start, (images, answers), (test.images, test.labels))
         found["linear head"].append((right, separation(features(start, test.images), test.labels)))
@@ -88,9 +89,18 @@ def _ways(params: Params, start: torch.nn.Module, seed: int, labels: int) -> dic
     return {way: (fmean(a for a, _ in each), fmean(b for _, b in each)) for way, each in found.items()}
 
 
-@part.arm(
-    "fine-tuning", over={"encoder": Params.mixtures}, uses=(*RECIPE, "tuned_labels", "tuned_draws", *CHOSEN), **OPTIONS
-)
+def _mixtures(params: Params) -> tuple[str, ...]:
+    check_images("tuned_labels", params.tuned_labels, params.image_sources[:1], params.image_limit)
+    return params.mixtures()
+
+
+def _tuned_ends(params: Params) -> tuple[str, ...]:
+    """The first and the last mixture, where half of the target's images are left to try settings on."""
+    check_images("tuned_labels", params.tuned_labels[:2], params.image_sources[:1], params.image_limit, share=2)
+    return params.mixtures()[0], params.mixtures()[-1]
+
+
+@part.arm("fine-tuning", over={"encoder": _mixtures}, uses=(*RECIPE, "tuned_labels", "tuned_draws", *CHOSEN), **OPTIONS)
 def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
     """Three ways on the same labelled images, for every number of labels."""
     starts = [params.pretrained(encoder, seed, seeds.device) for seed in seeds]
@@ -104,9 +114,40 @@ def fine_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: 
             record(at=where, separation=list(apart))
 
 
+def _beside(params: Params) -> tuple[str, ...]:
+    check_images("tuned_labels", params.tuned_labels, params.image_sources[:1], params.image_limit)
+    return UNTRAINED, PIXELS
+
+
+@part.arm(
+    "fine-tuning-beside",
+    over={"encoder": _beside},
+    uses=(*RECIPE, "tuned_labels", "tuned_draws", *CHOSEN),
+    **OPTIONS,
+)
+def beside(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
+    """What no pretraining made, on the labelled images of the other arm: the three ways from the untrained encoder, and
+    a linear head on raw pixels."""
+    target, start = params.image_sources[0], params.recipe().start
+    train, test = params.source(target, "train"), params.source(target, "test")
+    answers = params.tuned_draws * len(test)
+    for labels in params.tuned_labels:
+        if encoder == UNTRAINED:
+            starts = [start(params.image_side, seed, seeds.device).eval() for seed in seeds]
+            found = [_ways(params, each, seed, labels) for each, seed in zip(starts, seeds, strict=True)]
+            for way in WAYS:
+                accuracy, apart = zip(*(each[way] for each in found), strict=True)
+                where: dict[str, str | int] = {"way": way, "labels": labels}
+                record(at=where, trials=answers, accuracy=list(accuracy))
+                record(at=where, separation=list(apart))
+        else:
+            right = [pixel_accuracy(train, test, labels, seed, params.tuned_draws) for seed in seeds]
+            record(at={"way": WAYS[0], "labels": labels}, trials=answers, accuracy=right)
+
+
 @part.arm(
     "ft-tuning",
-    over={"encoder": lambda p: (p.mixtures()[0], p.mixtures()[-1]), "way": list(WAYS[1:]), "rate": list(RATES)},
+    over={"encoder": _tuned_ends, "way": list(WAYS[1:]), "rate": list(RATES)},
     uses=(*RECIPE, "tuned_labels"),
     optional=True,
     **OPTIONS,
@@ -122,7 +163,7 @@ def ft_tuning(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: st
     for labels, changes in product(params.tuned_labels[:2], tried):
         found, answers = [], []
         for seed, start in zip(own, starts, strict=True):
-            chosen, held = labelled(train, min(labels, len(train) // 2), seed)
+            chosen, held = labelled(train, labels, seed)
             recipe = params.tuning(**changes)
             network = recipe.train(start, train.images[chosen], train.labels[chosen], train.classes, seed)
             found.append(share_right(network, train.images[held], train.labels[held]))

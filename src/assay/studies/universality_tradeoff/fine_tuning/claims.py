@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any
 
 from assay.lab import Judgement, Measurements, Values, combine, pick
 
+from ..images.arms import UNTRAINED
 from .arms import DECAYS, RATES, STRENGTHS, Params, part
 
 SET = "small encoders of the run's image sets; same labels, views and steps, 24 settings each"
@@ -15,6 +15,16 @@ PRINTED_GAIN = 0.063  # Table F.5, the most diverse pretraining at 1 % of the la
 
 def accuracy(m: Measurements[Params], encoder: str, way: str, labels: int) -> Values:
     return m.final("accuracy", arm="fine-tuning", encoder=encoder, way=way, labels=labels)
+
+
+def beside(m: Measurements[Params], encoder: str, way: str, labels: int) -> Values:
+    """Of the untrained encoder, or of raw pixels."""
+    return m.final("accuracy", arm="fine-tuning-beside", encoder=encoder, way=way, labels=labels)
+
+
+def separated(m: Measurements[Params], encoder: str, way: str, labels: int) -> Values:
+    """Variance between classes over variance within, of features of length 1 on the target's test images."""
+    return m.final("separation", arm="fine-tuning", encoder=encoder, way=way, labels=labels)
 
 
 def gain(m: Measurements[Params], encoder: str, labels: int) -> Values:
@@ -78,9 +88,22 @@ def tuning_beats_head(m: Measurements[Params]) -> Judgement:
     source="Figure F.8 shows t-SNE pictures; the ratio takes their place; " + SET,
 )
 def cleaner_clusters(m: Measurements[Params]) -> Judgement:
-    where: dict[str, Any] = {"encoder": m.params.mixtures()[-1], "labels": m.params.tuned_labels[-1]}
-    ours, plain = (m.final("separation", arm="fine-tuning", way=w, **where) for w in ("regularised", "fine-tuning"))
+    last, labels = m.params.mixtures()[-1], m.params.tuned_labels[-1]
+    ours, plain = (separated(m, last, way, labels) for way in ("regularised", "fine-tuning"))
     return (ours - plain).named("between/within, regularised − plain").above(0)
+
+
+@part.claim(
+    "X5d",
+    "With the most labels tried, plain fine-tuning of the target's own encoder is more accurate than training the same "
+    "network from random weights with equal labels, views and steps.",
+    source="beyond the source: what fine-tuning has from the pretraining; " + SET,
+)
+def pretraining_helps_tuning(m: Measurements[Params]) -> Judgement:
+    labels = m.params.tuned_labels[-1]
+    scratch = beside(m, UNTRAINED, "fine-tuning", labels)
+    lead = accuracy(m, m.params.mixtures()[0], "fine-tuning", labels) - scratch
+    return lead.named(f"{labels} labels, fine-tuning pretrained − untrained").above(0)
 
 
 @part.claim(

@@ -8,6 +8,7 @@ import copy
 import math
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 
 import torch
 from torch import Tensor, nn
@@ -79,6 +80,8 @@ class FineTuning:
 
 def labelled(train: ImageSet, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Indices of ``count`` images, balanced over classes, and of all others."""
+    if count > len(train):
+        raise ValueError(f"{train.name} has {len(train)} images to train on, and {count} are asked for")
     order = balanced_order(train.labels, stream(seed, "labelled images"))
     return order[:count], order[count:]
 
@@ -96,6 +99,15 @@ def probed(encoder: nn.Module, train: tuple[Tensor, Tensor], test: tuple[Tensor,
         return math.nan
     guessed = torch.as_tensor(ridge_head(seen, train[1]).predict(unseen))
     return float((guessed.cpu() == test[1]).double().mean())
+
+
+def pixel_accuracy(train: ImageSet, test: ImageSet, labels: int, seed: int, draws: int) -> float:
+    """Accuracy of a ridge head on raw pixels, the mean over draws of labelled images; they are those of fine-tuning."""
+    found = []
+    for draw in range(draws):
+        chosen, _ = labelled(train, labels, 1000 * seed + draw)
+        found.append(probed(nn.Flatten(), (train.images[chosen], train.labels[chosen]), (test.images, test.labels)))
+    return fmean(found)
 
 
 def separation(found: Tensor, labels: Tensor) -> float:

@@ -18,11 +18,10 @@ from assay.training import Seeds
 
 from ..params import check_rising
 from .learners import Network, Pretraining, accuracies, features, pretrained, target_view
+from .params import check_images
 from .problem import MADE, load_source, mixtures
 
 UNTRAINED, PIXELS = "untrained", "raw pixels"
-SHARES = (0.5, 0.1)  # of the target's unlabelled images, where they are scarce
-FEW_CLASSES, MANY_CLASSES = 1, 10  # of another set, at the same number of images
 
 
 class Images(lab.Params):
@@ -142,14 +141,21 @@ OPTIONS: dict[str, Any] = {"needs": Params.image_needs, "tolerance": 0.05, "chun
 
 def _encoders(params: Params) -> tuple[str, ...]:
     """Growing mixtures, the other sets alone, and what no pretraining made."""
+    check_images("image_labels", params.image_labels, params.image_sources, params.image_limit)
     return (*params.mixtures(), *params.image_sources[1:], UNTRAINED, PIXELS)
 
 
 def _ends(params: Params) -> tuple[str, ...]:
+    check_images("image_labels", params.image_labels, params.image_sources, params.image_limit)
     return params.mixtures()[0], params.mixtures()[-1]
 
 
-def _read(
+def _decays(params: Params) -> tuple[float, ...]:
+    check_images("image_labels", params.image_labels, params.image_sources[:1], params.image_limit)
+    return params.image_decays
+
+
+def read_heads(
     params: Params,
     encoders: Sequence[nn.Module],
     seeds: Seeds,
@@ -169,12 +175,9 @@ def _read(
             record(at={"task": task, "labels": labels}, **measured)
 
 
-def _pretrained(params: Params, encoder: str, seeds: Seeds, *, share: float = 1.0, **changes: Any) -> list[nn.Module]:
-    """Every seed's encoder of a mixture with another recipe, or on a share of the target's images."""
+def _pretrained(params: Params, encoder: str, seeds: Seeds, **changes: Any) -> list[nn.Module]:
+    """Every seed's encoder of a mixture with another recipe."""
     sets = {name: params.source(name, "train").images for name in encoder.split("+")}
-    target = params.image_sources[0]
-    if target in sets:
-        sets[target] = sets[target][: max(params.image_batch, round(share * len(sets[target])))]
     recipe = params.recipe(**changes)
     return [recipe.train(sets, seed, seeds.device) for seed in seeds]
 
@@ -195,10 +198,12 @@ def images(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) 
         networks = [params.recipe().start(params.image_side, seed, seeds.device).eval() for seed in seeds]
     else:
         networks = [params.pretrained(encoder, seed, seeds.device) for seed in seeds]
-    _read(params, networks, seeds, record, params.image_sources)
+    read_heads(params, networks, seeds, record, params.image_sources)
     _keep_features(params, networks, record)
     if encoder in params.mixtures():
-        _read(params, _updated(params, networks, seeds), seeds, record, params.image_sources[:1], "updated_accuracy")
+        read_heads(
+            params, _updated(params, networks, seeds), seeds, record, params.image_sources[:1], "updated_accuracy"
+        )
 
 
 def _updated(params: Params, networks: Sequence[nn.Module], seeds: Seeds) -> list[nn.Module]:
@@ -218,30 +223,13 @@ def _updated(params: Params, networks: Sequence[nn.Module], seeds: Seeds) -> lis
 @part.arm("moco", over={"encoder": _ends}, uses=HEADS, **OPTIONS)
 def moco(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str) -> None:
     """The target's set alone and all sets together, with keys of a slow copy and a queue of negatives."""
-    _read(params, _pretrained(params, encoder, seeds, loss="moco"), seeds, record, params.image_sources)
+    read_heads(params, _pretrained(params, encoder, seeds, loss="moco"), seeds, record, params.image_sources)
 
 
-@part.arm("image-decay", over={"decay": lambda p: p.image_decays}, uses=HEADS, **OPTIONS)
+@part.arm("image-decay", over={"decay": _decays}, uses=HEADS, **OPTIONS)
 def image_decay(params: Params, seeds: Seeds, record: lab.Recorder, *, decay: float) -> None:
     """Encoders of the target alone, with more and more weight decay."""
     target = params.image_sources[0]
     networks = _pretrained(params, target, seeds, decay=decay)
-    _read(params, networks, seeds, record, (target,))
+    read_heads(params, networks, seeds, record, (target,))
     _keep_features(params, networks, record)
-
-
-@part.arm("scarce", over={"encoder": _ends, "share": list(SHARES)}, uses=HEADS, optional=True, **OPTIONS)
-def scarce(params: Params, seeds: Seeds, record: lab.Recorder, *, encoder: str, share: float) -> None:
-    """The same with a part of the target's unlabelled images, all of the other sets', where asked for."""
-    networks = _pretrained(params, encoder, seeds, share=share)
-    _read(params, networks, seeds, record, params.image_sources[:1])
-
-
-@part.arm("classes", over={"classes": [FEW_CLASSES, 2, 5, MANY_CLASSES]}, uses=HEADS, optional=True, **OPTIONS)
-def classes(params: Params, seeds: Seeds, record: lab.Recorder, *, classes: int) -> None:
-    """The target's set with a tenth of the last set's images, all from so many of its classes, where asked for."""
-    target, other = params.image_sources[0], params.source(params.image_sources[-1], "train")
-    chosen = other.images[other.labels < classes][: max(params.image_batch, len(other) // MANY_CLASSES)]
-    sets = {target: params.source(target, "train").images, params.image_sources[-1]: chosen}
-    networks: list[nn.Module] = [params.recipe().train(sets, seed, seeds.device) for seed in seeds]
-    _read(params, networks, seeds, record, (target,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import suppress
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from assay.lab import Judgement, Measurements, Values, combine
 from assay.probes import linear_cka
 
-from .arms import FEW_CLASSES, MANY_CLASSES, PIXELS, UNTRAINED, Params, part
+from .arms import PIXELS, UNTRAINED, Params, part
 
 SET = "small encoders of the run's image sets; linear heads with the penalty chosen on their own labels"
 THREE_SETS: dict[str, Any] = {"at least three image sets": lambda p: len(p.image_sources) >= 3}
@@ -37,13 +38,31 @@ def average(m: Measurements[Params], encoder: str, labels: int) -> Values:
 
 
 def cka(m: Measurements[Params], first: dict[str, Any], second: dict[str, Any], what: str) -> Values:
-    """Unbiased linear CKA of two encoders' features of the target's test images, seed by seed."""
+    """Unbiased linear CKA of two encoders' features of the target's test images, seed by seed; NaN where an encoder
+    diverged, or collapsed so that it is 0/0."""
     finite = [m.array_per_seed("features", lambda _: 1.0, what, **where) for where in (first, second)]
     pairs = zip(*(m.array("features", **where) for where in (first, second)), strict=True)
     found = {}
     for (seed, known), (one, other) in zip(sorted((finite[0] * finite[1]).by_seed.items()), pairs, strict=True):
-        found[seed] = linear_cka(one, other, unbiased=True) if math.isfinite(known) else math.nan
+        found[seed] = math.nan
+        if math.isfinite(known):
+            with suppress(ValueError):
+                found[seed] = linear_cka(one, other, unbiased=True)
     return Values(found, what)
+
+
+def directions(m: Measurements[Params], encoder: str) -> Values:
+    """How many directions the features of the target's test images use: the participation ratio (Σλ)²/Σλ² of their
+    covariance's eigenvalues λ, as many where all are equal."""
+    return m.array_per_seed("features", participation, "directions", arm="images", encoder=encoder)
+
+
+def participation(features: Any) -> float:
+    """(Σλ)²/Σλ² for features (n, dim), without their mean; NaN where they do not vary, or are not finite."""
+    centred = features - features.mean(0)
+    covariance = centred.T @ centred
+    size = float((covariance**2).sum())
+    return float(covariance.trace()) ** 2 / size if size > 0 else math.nan
 
 
 def few(m: Measurements[Params]) -> int:
@@ -110,33 +129,6 @@ def moco_falls(m: Measurements[Params]) -> Judgement:
 
 
 @part.claim(
-    "C6p",
-    "Where the target's unlabelled images are scarce (a tenth), it loses less by pretraining on all image sets than "
-    "with all of its images.",
-    source="Figure F.6: with 20 % of CINIC-10 the curve is U-shaped, as other sets supply what is missing; fewest "
-    "labels",
-)
-def scarce_loses_less(m: Measurements[Params]) -> Judgement:
-    first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
-    own, union = (accuracy(m, name, few(m), arm="scarce", share=0.1) for name in (first, last))
-    return (drop(m, few(m)) - (own - union)).named("drop, all − a tenth of the target's images").above(0)
-
-
-@part.claim(
-    "C6q",
-    "At the same number of other images the target loses more where these come from ten classes than from one (fewest "
-    "labels).",
-    source="Figure F.5: 200,000 images of ImageNet32 from 50 to 1,000 classes; here a tenth of the last image set",
-)
-def more_classes_cost_more(m: Measurements[Params]) -> Judgement:
-    one, ten = (
-        m.final("accuracy", arm="classes", classes=k, task=m.params.image_sources[0], labels=few(m))
-        for k in (FEW_CLASSES, MANY_CLASSES)
-    )
-    return (one - ten).named("accuracy, one class − ten classes").above(0)
-
-
-@part.claim(
     "N9",
     "Contrastive pretraining on the target's images helps: at the fewest labels its encoder beats the untrained one.",
     source="control of the pipeline",
@@ -166,6 +158,17 @@ def foreign_is_worse(m: Measurements[Params]) -> Judgement:
 def pixels_win(m: Measurements[Params]) -> Judgement:
     gap = accuracy(m, PIXELS, many(m)) - accuracy(m, m.params.mixtures()[0], many(m))
     return gap.named(f"{many(m)} labels, raw pixels − encoder").above(0)
+
+
+@part.claim(
+    "X5c",
+    "On target images the features of the target's own encoder spread over more directions than those of the encoder "
+    "of all image sets, by the participation ratio of their spectrum.",
+    source="beyond the source: whether the own encoder lacks room, where it is the less accurate one; " + SET,
+)
+def own_uses_more_directions(m: Measurements[Params]) -> Judgement:
+    first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
+    return (directions(m, first) - directions(m, last)).named("directions used, own − all sets").above(0)
 
 
 @part.claim(

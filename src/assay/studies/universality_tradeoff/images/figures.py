@@ -11,9 +11,9 @@ from assay.lab import Measurements, charts
 
 from ..similarity.figures import heat_map
 from .arms import PIXELS, UNTRAINED, Params, part
-from .claims import accuracy, average, cka, drop, few, gain, gain_slope, many
+from .claims import accuracy, average, cka, directions, drop, few, gain, gain_slope, many
 
-PAPER_UPDATE = ("CINIC-10", "+SVHN", "+GTSRB", "+ImageNet32")
+PAPER = ("CINIC-10", "+SVHN", "+GTSRB", "+ImageNet32")
 
 
 @part.figure(
@@ -85,9 +85,31 @@ def similarity(m: Measurements[Params]) -> Any:
 
 
 @part.table(
+    "image-spectra",
+    caption="How many directions the features of the target's test images use, by encoder: the participation ratio "
+    "(Σλ)²/Σλ² of their covariance's eigenvalues λ, with its 95 % interval over seeds, beside the number of features "
+    "and the accuracy in percent of a linear head on the target at the fewest labels.",
+    shows=("X5c",),
+)
+def spectra(m: Measurements[Params]) -> pl.DataFrame:
+    shown = _short(m)
+    rows = []
+    for encoder in (*m.params.mixtures(), *m.params.image_sources[1:], UNTRAINED, PIXELS):
+        cells = {
+            "directions used": charts.plus_minus(directions(m, encoder), 1),
+            "features": int(m.array("features", arm="images", encoder=encoder).shape[-1]),
+            f"{few(m)} labels": charts.plus_minus(accuracy(m, encoder, few(m)), 1, 100),
+        }
+        rows.append({"encoder": shown[encoder], **cells})
+    return pl.DataFrame(rows)
+
+
+@part.table(
     "images",
     caption="Accuracy in percent on the target's test images by encoder and number of labels, with 95 % intervals over "
-    "seeds, and the average over the tasks of all sets. Drop: the target's own encoder minus that of all sets, paired.",
+    "seeds, and the average over the tasks of all sets. Drop: the target's own encoder minus that of all sets, paired. "
+    "Beside it the source's numbers with all labels, on CIFAR-10 and on average over four sets (Figure 7.1; between "
+    "its ends Table F.5), whose mixtures have other sets.",
     shows=("C6l", "C6m", "C6n", "C6o", "X5a", "X5b", "N9", "N10"),
 )
 def images_table(m: Measurements[Params]) -> pl.DataFrame:
@@ -95,11 +117,25 @@ def images_table(m: Measurements[Params]) -> pl.DataFrame:
     rows = []
     for encoder in (*m.params.mixtures(), *m.params.image_sources[1:], UNTRAINED, PIXELS):
         cells = {f"{n} labels": charts.plus_minus(accuracy(m, encoder, n), 1, 100) for n in m.params.image_labels}
-        rows.append({"encoder": shown[encoder], **cells} | _averages(m, encoder))
+        rows.append({"encoder": shown[encoder], **cells} | _averages(m, encoder) | _printed(m, encoder))
     for arm, name in (("images", "drop, own − all sets"), ("moco", "the same with MoCo")):
         cells = {f"{n} labels": charts.plus_minus(drop(m, n, arm), 1, 100) for n in m.params.image_labels}
         rows.append({"encoder": name, **cells})
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _printed(m: Measurements[Params], encoder: str) -> dict[str, Any]:
+    """The source's target and average accuracy beside a mixture of as many sets."""
+    names = m.params.mixtures()
+    place = names.index(encoder) if encoder in names else len(PAPER)
+    if place >= len(PAPER):
+        return {}
+    pretraining = PAPER[place]
+    ends, between = {"where": "Figure 7.1"}, {"where": "Table F.5", "labels": "100%", "method": "LP"}
+    target = m.paper_value(pretraining=pretraining, data="cifar10", **ends)
+    target = m.paper_value(pretraining=pretraining, **between) if target is None else target
+    average_ = m.paper_value(pretraining=pretraining, data="average of four", **ends)
+    return {"paper's pretraining": pretraining, "paper, target": target, "paper, average": average_}
 
 
 def _averages(m: Measurements[Params], encoder: str) -> dict[str, str]:
@@ -112,20 +148,52 @@ def _averages(m: Measurements[Params], encoder: str) -> dict[str, str]:
     caption="Contrastive update on target images, then a linear head: gain in accuracy, in points, on encoders of "
     "growing mixtures, paired over seeds, and its slope per added set; beside it the source's gains on CIFAR-10 with "
     "all labels (Table F.9), whose mixtures have other sets.",
-    shows=("C8e", "C8f", "C8g", "C8p", "C8q"),
+    shows=("C8e", "C8f", "C8p", "C8q"),
 )
 def update_table(m: Measurements[Params]) -> pl.DataFrame:
     shown = _short(m)
     rows = []
     for i, encoder in enumerate(m.params.mixtures()):
         cells = {f"{n} labels": charts.plus_minus(gain(m, encoder, n), 1, 100) for n in m.params.image_labels}
-        printed = PAPER_UPDATE[i] if i < len(PAPER_UPDATE) else "none"
+        printed = PAPER[i] if i < len(PAPER) else "none"
         values = [m.paper_value(where="Table F.9", pretraining=printed, method=how) for how in ("LP", "update, LP")]
         paper = None if None in values else round(float(values[1] or 0) - float(values[0] or 0), 2)
         rows.append({"encoder": shown[encoder], **cells, "paper's pretraining": printed, "paper": paper})
     slopes = {f"{n} labels": charts.plus_minus(gain_slope(m, n), 1, 100) for n in m.params.image_labels}
     rows.append({"encoder": "slope per added set", **slopes})
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+@part.table(
+    "after-update",
+    caption="Accuracy in percent of a linear head on the target's test images: on the target's own encoder, on that of "
+    "all image sets before and after a contrastive update on target images, and what is still missing then, paired "
+    "over seeds. Beside it the source's numbers with 1,000 labels (Tables F.10 and F.11), where all sets are ImageNet.",
+    shows=("C8g",),
+)
+def after_update(m: Measurements[Params]) -> pl.DataFrame:
+    first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
+    ways = {
+        "target's own set": (first, "accuracy", "LP"),
+        "all sets": (last, "accuracy", "LP"),
+        "all sets, after the update": (last, "updated_accuracy", "update, LP"),
+    }
+    rows = []
+    for name, (encoder, metric, method) in ways.items():
+        found = {n: accuracy(m, encoder, n, metric=metric) for n in m.params.image_labels}
+        cells: dict[str, Any] = {f"{n} labels": charts.plus_minus(each, 1, 100) for n, each in found.items()}
+        for table, data in (("Table F.10", "Bird"), ("Table F.11", "Vehicle")):
+            printed = data if encoder == first else "ImageNet"
+            cells[f"paper, {data}"] = m.paper_value(where=table, pretraining=printed, method=method)
+        rows.append({"encoder": name, **cells})
+    missing: dict[str, Any] = {"encoder": "own − all sets after the update"}
+    for n in m.params.image_labels:
+        left = accuracy(m, first, n) - accuracy(m, last, n, metric="updated_accuracy")
+        missing[f"{n} labels"] = charts.plus_minus(left, 1, 100)
+    for data in ("Bird", "Vehicle"):
+        own, after = rows[0][f"paper, {data}"], rows[2][f"paper, {data}"]
+        missing[f"paper, {data}"] = None if None in (own, after) else round(own - after, 2)
+    return pl.DataFrame([*rows, missing], infer_schema_length=None)
 
 
 @part.table(
@@ -147,42 +215,4 @@ def decay_table(m: Measurements[Params]) -> pl.DataFrame:
         }
         similar = "1" if same else charts.plus_minus(cka(m, first, where, "CKA"))
         rows.append({"weight decay": decay, "CKA": similar, **heads})
-    return pl.DataFrame(rows)
-
-
-@part.table(
-    "scarce-images",
-    caption="Pretraining with a part of the target's unlabelled images (arm scarce, run by request) and all of the "
-    "other sets': accuracy in percent of a linear head on the target at the fewest labels on the target's own encoder "
-    "and on that of all sets, and what the target loses by the others, paired over seeds, with 95 % intervals.",
-    shows=("C6p",),
-)
-def scarce_images(m: Measurements[Params]) -> pl.DataFrame:
-    first, last = m.params.mixtures()[0], m.params.mixtures()[-1]
-    conditions: dict[str, dict[str, Any]] = {"all": {"arm": "images"}}
-    for share in m.rows("accuracy", arm="scarce")["share"].unique().sort(descending=True):
-        conditions[f"{share:.0%}"] = {"arm": "scarce", "share": share}
-    rows = []
-    for name, where in conditions.items():
-        own, union = (accuracy(m, encoder, few(m), **where) for encoder in (first, last))
-        cells = {"own set": own, "all sets": union, "loss": own - union}
-        rows.append({"target's images": name} | {key: charts.plus_minus(each, 1, 100) for key, each in cells.items()})
-    return pl.DataFrame(rows)
-
-
-@part.table(
-    "other-classes",
-    caption="Pretraining on the target's set with a tenth of the last set's images, all of which come from so many of "
-    "its classes (arm classes, run by request): accuracy in percent of a linear head on the target at the fewest "
-    "labels, and the difference to one class, paired over seeds, with 95 % intervals.",
-    shows=("C6q",),
-)
-def other_classes(m: Measurements[Params]) -> pl.DataFrame:
-    where = {"arm": "classes", "task": m.params.image_sources[0], "labels": few(m)}
-    counts = m.rows("accuracy", **where)["classes"].unique().sort()
-    found = {count: m.final("accuracy", classes=count, **where) for count in counts}
-    rows = []
-    for count, values in found.items():
-        more = "" if count == counts[0] else charts.plus_minus(values - found[counts[0]], 1, 100)
-        rows.append({"classes": count, "accuracy": charts.plus_minus(values, 1, 100), "− one class": more})
     return pl.DataFrame(rows)

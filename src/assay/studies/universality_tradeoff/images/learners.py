@@ -146,11 +146,10 @@ def accuracies(
     read = [(features(encoder, each.images), each.labels) for each in (train, test)]
     if not all(bool(found.isfinite().all()) for found, _ in read):
         return [math.nan] * len(budgets)
-    sizes = [min(budget, len(train)) for budget in budgets]
     seeds = [1000 * seed + draw for draw in range(draws)]
-    report = label_efficiency({"encoder": _as_it_is}, *read, budgets=sizes, seeds=seeds, show=False)
+    report = label_efficiency({"encoder": _as_it_is}, *read, budgets=budgets, seeds=seeds, show=False)
     found = dict(zip(report.budgets, report.accuracy[0].mean(1).tolist(), strict=True))
-    return [found[size] for size in sizes]
+    return [found[budget] for budget in budgets]
 
 
 def _as_it_is(found: Tensor) -> Tensor:

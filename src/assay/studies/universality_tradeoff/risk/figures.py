@@ -45,9 +45,11 @@ def risk(m: Measurements[Params]) -> Any:
 @part.figure(
     "bounds",
     caption="Left: absolute error (solid) and the source's risk bound (dashed), for half of the label private: the "
-    "bound holds and lies above the error of predicting 0 (dashed). Right: leading term of the universal bound over "
+    "bound holds and lies above the error of predicting 0 (dashed). Middle: leading term of the universal bound over "
     "the specific one against the number of tasks (lines), and the measured ratio of risks at m = s labels (points). "
-    "Where a point lies below 1 and its line above (v₂ = 0.1), the bounds rank the two encoders the wrong way round.",
+    "Where a point lies below 1 and its line above (v₂ = 0.1), the bounds rank the two encoders the wrong way round. "
+    "Right: measured Rademacher complexity over the leading term, the largest over labels and private shares (mean and "
+    "range over seeds); at 1 and below no further term is needed.",
     shows=("C6f", "C6g", "C6h", "X4a", "X4c", "N7"),
 )
 def bounds(m: Measurements[Params]) -> Any:
@@ -67,9 +69,25 @@ def bounds(m: Measurements[Params]) -> Any:
         )
     )
     trivial = float(m.rows("trivial", arm="probe")["value"][0])
-    return alt.hconcat(left + charts.rules({"predicting 0": trivial}, width=300), _ratios(m)).resolve_scale(
-        color="independent"
+    parts = (left + charts.rules({"predicting 0": trivial}, width=300), _ratios(m), _complexities(m))
+    return alt.hconcat(*parts).resolve_scale(color="independent")
+
+
+def _complexities(m: Measurements[Params]) -> Any:
+    """E‖Aξ‖ by draws over its bound by Jensen's inequality."""
+    columns = ["seed", "tasks", "private", "labels"]
+    both = m.rows("complexity", arm="probe").join(m.rows("leading", arm="probe"), on=columns, suffix="_leading")
+    share = both.with_columns(ratio=pl.col("value") / pl.col("value_leading"))
+    worst = share.group_by("tasks", "seed").agg(pl.col("ratio").max())
+    frame = worst.group_by("tasks").agg(
+        mean=pl.col("ratio").mean(), low=pl.col("ratio").min(), high=pl.col("ratio").max()
     )
+    base = alt.Chart(frame.sort("tasks"), width=200, height=250).encode(
+        x=alt.X("tasks:O", title="tasks T", axis=alt.Axis(labelAngle=0))
+    )
+    y = alt.Y("mean:Q", title="complexity / leading term", scale=alt.Scale(zero=False))
+    bars = base.mark_rule().encode(y=alt.Y("low:Q", title="complexity / leading term"), y2="high:Q")
+    return bars + base.mark_point(filled=True, size=60).encode(y=y) + charts.rules({"1": 1.0}, width=200)
 
 
 def _ratios(m: Measurements[Params]) -> Any:

@@ -59,6 +59,8 @@ def _mean_states(model: Any, inputs: Any) -> Tensor:
 
 def labelled_texts(texts: TextSet, count: int, seed: int) -> tuple[list[str], Tensor]:
     """``count`` texts, balanced over classes."""
+    if count > len(texts):
+        raise ValueError(f"{texts.name} has {len(texts)} texts, and {count} are asked for")
     order = balanced_order(texts.labels, stream(seed, "labelled texts"))[:count]
     return [texts.texts[k] for k in order.tolist()], texts.labels[order]
 

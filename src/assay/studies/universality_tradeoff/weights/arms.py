@@ -14,6 +14,7 @@ from ..learners import gram
 from ..params import Linear
 from ..problem import LinearTasks
 from ..theory import LOSSES, canonical, even_weights, optimal_weights, superposed
+from .learners import feature_weights
 
 # (s, r, T) of even mixtures in which the convex program is solved, an uneven mixture, and features of unequal scales.
 EVEN = ((2, 4, 3), (2, 5, 3), (1, 5, 4), (5, 6, 2), (10, 20, 4), (1, 9, 8), (6, 8, 5), (3, 30, 2))
@@ -22,6 +23,7 @@ SCALED = {
     "private 2, 1, 0.5": LinearTasks(2, 4, 3, 4, private_scales=(2.0, 1.0, 0.5)),
     "shared 0.3": LinearTasks(2, 4, 3, 4, shared_scales=(0.3, 0.3, 0.3)),
 }
+HALF, FEW = 0.5, 10  # private share of the label and number of labels where bounds are compared
 
 
 class Params(Linear):
@@ -89,6 +91,12 @@ def _record_blocks(record: lab.Recorder, problem: LinearTasks, found: torch.Tens
     record(other_weight=diagonal[:, problem.own(0)[-1] + 1 : k].amax(1) if problem.tasks > 1 else 0.0)
 
 
+def _record_bounds(record: lab.Recorder, problem: LinearTasks, weights: torch.Tensor, basis: torch.Tensor) -> None:
+    """Predictor norm and leading term of the bound for the first task, half of whose label is private, at m = 10."""
+    found = feature_weights(problem, weights, basis, task=0, private=HALF, labels=FEW)
+    record(predictor_norm=found.norm, trained_leading=found.leading, trained_bound=found.bound)
+
+
 @part.arm(
     "mixture",
     over={"tasks": lambda p: p.mixture_tasks},
@@ -100,6 +108,7 @@ def mixture(params: Params, seeds: Seeds, record: lab.Recorder, *, tasks: int) -
     problem = params.problem(tasks)
     weights = params.pretraining().train(problem, seeds, name=f"mixture of {tasks}")
     _record_blocks(record, problem, gram(weights, problem.basis(seeds)))
+    _record_bounds(record, problem, weights, problem.basis(seeds))
     spectrum = torch.linalg.svdvals(weights).square()
     record.array("spectrum", spectrum)
     record(least_of_spectrum=spectrum[:, -1], even_share=even_weights(tasks)[1])
@@ -111,6 +120,7 @@ def single(params: Params, seeds: Seeds, record: lab.Recorder) -> None:
     problem = params.problem(3)
     weights = params.pretraining().train(problem, seeds, task=0, name="single task")
     _record_blocks(record, problem, gram(weights, problem.basis(seeds)))
+    _record_bounds(record, problem, weights, problem.basis(seeds))
     record.array("spectrum", torch.linalg.svdvals(weights).square())
 
 

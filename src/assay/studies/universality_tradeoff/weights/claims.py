@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from assay.lab import Judgement, Measurements, combine, pool
 
-from .arms import SCALED, Params, part
+from ..theory import bound_ratio, predictor_norm
+from .arms import HALF, SCALED, Params, part
 
 LONG = {"at least 1,000 steps of 1,000 pairs": lambda p: p.linear_steps >= 1000 and p.linear_batch >= 1000}
 FIVE_PERCENT = "the specification's 5 %, for descent on sampled pairs"
@@ -72,6 +75,44 @@ def diagonal_blocks(m: Measurements[Params]) -> Judgement:
 def specific_weights(m: Measurements[Params]) -> Judgement:
     parts = [m.final("shared_weight", arm="single"), m.final("private_weight", arm="single", number=1)]
     return pool(parts, "weight of the task's features").between(0.95, 1.05)
+
+
+@part.claim(
+    "C5f",
+    "On linear encoders trained contrastively the smallest exact predictor of a label that is half private has the "
+    "norm √(v₁/α + v₂/β), with β = 1/T on the encoder of T tasks and 1 on that of one, within 5 %.",
+    source="Propositions 7.3 and 7.4, by a probe of the trained encoders' Gram blocks; " + FIVE_PERCENT,
+    when=LONG,
+)
+def predictor_norms(m: Measurements[Params]) -> Judgement:
+    ratios = [
+        m.final("predictor_norm", **where) / predictor_norm(1.0, 1 / tasks, 1 - HALF, HALF)
+        for tasks, where in trained(m)
+    ]
+    return pool(ratios, "predictor norm / √(v₁/α + v₂/β)").between(0.95, 1.05)
+
+
+@part.claim(
+    "C5g",
+    "The leading term of the risk bound, evaluated on linear encoders trained on mixtures of T tasks over one trained "
+    "on the target alone, is the predicted ratio within 5 %.",
+    source="Section 7.2.2 for all s and r, by a probe of the trained encoders' Gram blocks; " + FIVE_PERCENT,
+    when=LONG,
+)
+def leading_terms(m: Measurements[Params]) -> Judgement:
+    own = m.final("trained_leading", arm="single")
+    ratios = [
+        m.final("trained_leading", **where) / own / bound_ratio(m.params.problem(tasks), HALF)
+        for tasks, where in trained(m)
+        if tasks > 1
+    ]
+    return pool(ratios, "ratio of leading terms, trained / predicted").between(0.95, 1.05)
+
+
+def trained(m: Measurements[Params]) -> list[tuple[int, dict[str, Any]]]:
+    """Numbers of tasks, and the rows of encoders trained on as many."""
+    mixtures: list[tuple[int, dict[str, Any]]] = [(t, {"arm": "mixture", "tasks": t}) for t in m.params.mixture_tasks]
+    return [(1, {"arm": "single"}), *mixtures]
 
 
 @part.claim(
