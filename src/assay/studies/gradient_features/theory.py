@@ -26,13 +26,16 @@ def simplified_gradient(inputs: Tensor, labels: Tensor, weights: Tensor, thresho
     return total / inputs.shape[1]
 
 
-def mixture_gradient(mixture: GaussianMixture, weights: Tensor, thresholds: Tensor) -> Tensor:
-    """G(w, b) of a Gaussian mixture in expectation: Σ_j p_j y_j [Φ(α_j)μ_j + σφ(α_j)ŵ], α_j = (⟨w, μ_j⟩ − b)/(σ‖w‖)."""
+def mixture_gradient(
+    mixture: GaussianMixture, weights: Tensor, thresholds: Tensor, spread: Tensor | float = 1.0
+) -> Tensor:
+    """G(w, b) of a Gaussian mixture in expectation: Σ_j p_j y_j [Φ(α_j)μ_j + σ_jφ(α_j)ŵ], with the arguments
+    α_j = (⟨w, μ_j⟩ − b)/(σ_j‖w‖); σ_j is ``spread`` (components,) times the mixture's own deviation."""
     means, signed = mixture.means.to(weights), (mixture.weights * mixture.component_labels).to(weights)
     norms = weights.norm(dim=-1, keepdim=True)
-    alpha = (weights @ means.T - thresholds.unsqueeze(-1)) / (mixture.deviation * norms)  # (seeds, neurons, components)
+    alpha = (weights @ means.T - thresholds.unsqueeze(-1)) / (mixture.deviation * norms * spread)  # (…, components)
     density = torch.exp(-alpha.square() / 2) / math.sqrt(2 * math.pi)
-    along = mixture.deviation * (density @ signed).unsqueeze(-1) / norms
+    along = mixture.deviation * (density @ (signed * spread)).unsqueeze(-1) / norms
     found: Tensor = (torch.special.ndtr(alpha) * signed) @ means + along * weights
     return found
 

@@ -60,19 +60,7 @@ def xor_share(dim: int, deviation: float, threshold: float, width: float, floor:
     Only the two weights along the features matter, and the length of all others, which is taken to be √(d − 2): with
     z = ⟨w, D⟩ the gradient is √d/4·[Φ(α₊) − Φ(α₋)] along each feature, of opposite signs, and σ times a quarter of the
     difference of the densities along w itself, α_± = (±√d·z − b)/(σ‖w‖). The sum is over a grid of both weights."""
-    edges = torch.linspace(-6, 6, points + 1, dtype=torch.float64)
-    mass = torch.special.ndtr(edges).diff()
-    middle = (edges[1:] + edges[:-1]) / 2
-    own, other = torch.meshgrid(middle, middle, indexing="ij")
-    size = (own.square() + other.square() + dim - 2).sqrt()
-    (rise, density), (other_rise, other_density) = (
-        _along(z, size, math.sqrt(dim), deviation, threshold) for z in (own, other)
-    )
-    along = deviation * (density - other_density) / size
-    first, second = rise + along * own, along * other - other_rise
-    norm = (first.square() + second.square() + along.square() * (dim - 2)).sqrt()
-    caught = (first.abs() > (1 - width) * norm) & (norm >= floor)
-    return float(mass @ caught.double() @ mass)
+    return axis_share(dim, deviation, deviation, threshold, width, floor, points)
 
 
 def axis_share(

@@ -5,25 +5,16 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
-from ..theory import density, mean_excess, upper_tail
+from ..theory import density, mean_excess, mixture_gradient, upper_tail
 from .problem import UnequalSpread
 
 
 def spread_gradient(problem: UnequalSpread, weights: Tensor, thresholds: Tensor) -> Tensor:
-    """G(w, b) in expectation: Σ_j p_j y_j [Φ(α_j)μ_j + σ_jφ(α_j)ŵ], α_j = (⟨w, μ_j⟩ − b)/(σ_j‖w‖):
-    (…, neurons, dim)."""
-    mixture = problem.mixture
-    means, deviations = mixture.means.to(weights), problem.deviations.to(weights)
-    signed = (mixture.weights * mixture.component_labels).to(weights)
-    norms = weights.norm(dim=-1, keepdim=True)
-    alpha = (weights @ means.T - thresholds.unsqueeze(-1)) / (deviations * norms)  # (…, neurons, components)
-    bell = torch.exp(-alpha.square() / 2) / math.sqrt(2 * math.pi)
-    along = (bell @ (signed * deviations)).unsqueeze(-1) / norms
-    found: Tensor = (torch.special.ndtr(alpha) * signed) @ means + along * weights
-    return found
+    """G(w, b) in expectation where each component has a deviation σ_j of its own: (…, neurons, dim)."""
+    spread = problem.deviations / problem.mixture.deviation
+    return mixture_gradient(problem.mixture, weights, thresholds, spread.to(weights))
 
 
 def xor_oracle_loss(tails: float) -> float:
