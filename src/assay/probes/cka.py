@@ -25,6 +25,10 @@ UNBIASED_UNDEFINED = (
 )
 
 
+class UndefinedCka(ValueError):
+    """The similarity is 0/0: one side does not vary over the samples."""
+
+
 def linear_cka(first: Any, second: Any, *, unbiased: bool = False, form: Form = "auto") -> float:
     """CKA of features (n, dim) and (n, other dim), row by row of the same samples.
 
@@ -134,9 +138,9 @@ class CkaSums:
         """CKA of the rows so far."""
         _enough(self.rows, unbiased)
         if any(_constant(*ends) for ends in self._ranges):
-            raise ValueError(UNDEFINED)
+            raise UndefinedCka(UNDEFINED)
         if unbiased and any(self._hsic(each, each) <= self._rounding(each) for each in (0, 1)):
-            raise ValueError(UNBIASED_UNDEFINED)
+            raise UndefinedCka(UNBIASED_UNDEFINED)
         hsic = self._hsic if unbiased else self._product
         own, other, cross = (hsic(*pair) for pair in ((0, 0), (1, 1), (0, 1)))
         return float(cross / (own * other).sqrt())
@@ -188,9 +192,9 @@ class HsicTable:
         """CKA (rows, columns)."""
         sides = ((self.first, self.first_rounding), (self.second, self.second_rounding))
         if any(bool((limit <= 0).any()) for _, limit in sides):
-            raise ValueError(UNDEFINED)
+            raise UndefinedCka(UNDEFINED)
         if any(bool((own <= limit).any()) for own, limit in sides):
-            raise ValueError(UNBIASED_UNDEFINED)
+            raise UndefinedCka(UNBIASED_UNDEFINED)
         return self.cross / torch.outer(self.first, self.second).sqrt()
 
 

@@ -277,6 +277,17 @@ def test_spectra_are_compared_on_target_images(own, verdict):
     assert judged("X5c", found, arrays=arrays).verdict == verdict
 
 
+def test_features_of_other_images_break_the_claim_instead_of_counting_as_a_collapse():
+    usual = maps((0, 1, 2, 3))
+
+    def arrays(key, where):
+        found = usual(key, where)
+        return [(seeds, features[:, 1:]) for seeds, features in found] if where["encoder"] == "digits" else found
+
+    with pytest.raises(ValueError, match="rows"):
+        judged("C7e", rows("images", "accuracy", [0.5] * 3, encoder="digits"), arrays=arrays)
+
+
 def test_a_collapsed_encoder_is_like_none_and_breaks_no_claim():
     names = study.resolve("laptop", {}).mixtures()
     usual = maps((0, 1, 2, 3))

@@ -11,6 +11,7 @@ from typing import Any
 
 from assay.lab import Judgement, Measurements, Values, combine
 from assay.probes import linear_cka
+from assay.probes.cka import UndefinedCka
 
 from .arms import PIXELS, UNTRAINED, Params, part
 
@@ -46,7 +47,7 @@ def cka(m: Measurements[Params], first: dict[str, Any], second: dict[str, Any], 
     for (seed, known), (one, other) in zip(sorted((finite[0] * finite[1]).by_seed.items()), pairs, strict=True):
         found[seed] = math.nan
         if math.isfinite(known):
-            with suppress(ValueError):
+            with suppress(UndefinedCka):
                 found[seed] = linear_cka(one, other, unbiased=True)
     return Values(found, what)
 
