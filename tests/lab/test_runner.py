@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 import torch
 
-from assay.lab import NotMeasured, UserError, results
+from assay.lab import NotMeasured, UserError, results, runner
 from assay.lab.backends import default_jobs, pick_device
 from assay.lab.clusters import check_backend
 from assay.lab.dispatch import Options, jobs_for
+from assay.lab.events import Said
 from assay.lab.execute import _commit, _processor
 
 UNITS = 14
@@ -234,6 +235,23 @@ def test_an_interrupted_run_says_so_and_keeps_what_it_had(bench, monkeypatch):
     lock = bench.store("slow").try_lock(kept.units[2].key)
     assert lock is not None
     lock.release()
+
+
+def test_a_run_says_that_it_waits_for_units_of_another_one(bench):
+    """Of one that was stopped with Ctrl-Z, say: without a word it looks as if nothing happened."""
+    store, plan = bench.store("slow"), bench.plan("slow", overrides={"units": "3"})
+    store.prepare()
+    lock = store.try_lock(plan.units[1].key)
+    said = []
+
+    def listen(event):
+        if isinstance(event, Said) and "another run" in event.sentence:
+            said.append(event.sentence)
+            lock.release()
+
+    found = runner.run(plan, store, Options(1, "loky", None, bench.outside), listen)
+    assert (found.manifest.status, found.manifest.computed) == ("complete", 3)
+    assert said == [f"waiting for a unit that another run is computing: {plan.units[1].label}"]
 
 
 def test_an_interrupt_while_a_result_is_stored_waits_until_it_is(bench, monkeypatch):

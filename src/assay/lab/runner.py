@@ -117,6 +117,9 @@ class _Work:
 
     def carry_out(self) -> None:
         waiting = self._pass(self.plan.units, wait=False)
+        if held := [unit for unit in waiting if self.store.is_locked(unit.key)]:
+            words = "a unit" if len(held) == 1 else f"{len(held)} units"
+            self.tell(Said(f"waiting for {words} that another run is computing: {held[0].label}"))
         # What another run was computing meanwhile is either stored by now or ours to compute.
         self._pass(waiting, wait=True)
         while smaller := self._smaller:

@@ -250,7 +250,7 @@ class Store(Documents):
     def remove_run(self, run: str) -> int:
         """Take a run away, and the units that no other run lists; returns the bytes that are free again."""
         doomed = self.manifest(run)
-        if any(self._is_locked(unit.key) for unit in doomed.units):
+        if any(self.is_locked(unit.key) for unit in doomed.units):
             raise UserError(f"run {doomed.id} is still at work; stop it before you remove it")
         readable = self.readable_manifests() + self.readable_manifests(cells=True)
         others = {unit.key for m in readable if m.id != doomed.id for unit in m.units}
@@ -267,7 +267,8 @@ class Store(Documents):
                 path.unlink(missing_ok=True)
         return freed
 
-    def _is_locked(self, key: str) -> bool:
+    def is_locked(self, key: str) -> bool:
+        """Whether a run holds the unit at this moment."""
         if not (self.locks / key).exists():
             return False
         with locked(self.try_lock(key)) as lock:
