@@ -52,7 +52,11 @@ def drift(m: Measurements[Params]) -> pl.DataFrame:
 def own_features(m: Measurements[Params]) -> alt.HConcatChart:
     panels = []
     for name, title, scale in (("own_cosine", "cosine with the own feature", "linear"), ("flips", "flips", "log")):
-        rows = m.rows(name, arm="drift").filter(pl.col("step") > 0).with_columns(pl.format("{}", "rate").alias("rate"))
+        rows = (
+            m.rows(name, arm="drift")
+            .filter(pl.col("step") > 0)
+            .with_columns(pl.format("rate {}", "rate").alias("rate"))
+        )
         frame = charts.summarise(rows, "rate", "step")
         if scale == "log":
             frame = frame.filter(pl.col("mean") > 0).with_columns(pl.col("low").clip(pl.col("mean") / 10))

@@ -53,7 +53,8 @@ def oracles(m: Measurements[Params]) -> alt.LayerChart:
     "learning-times",
     caption="Four pairs of XOR axes, two axes in each, whose weights halve from pair to pair (left) or are equal "
     f"(right): the last step at which the error on inputs of an axis was above {LEARNED:.0%} (circles: seeds; ticks: "
-    "geometric means). With unequal weights the times follow the weights, with equal ones they have no order.",
+    "geometric means); a circle at the last step of the training is an axis that was not learned. With unequal weights "
+    "the times follow the weights, with equal ones they have no order.",
     shows=("C7f", "N23"),
 )
 def learning_times(m: Measurements[Params]) -> alt.HConcatChart:
