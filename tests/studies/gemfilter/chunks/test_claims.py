@@ -43,17 +43,29 @@ def test_as_many_answers_are_undecided_and_fewer_fail():
 
 @pytest.mark.parametrize(
     ("prompts", "wrong", "verdict"),
-    [(8, 0, "undecided"), (35, 0, "undecided"), (40, 0, "holds"), (40, 1, "undecided"), (60, 1, "holds")],
+    [(8, 0, "undecided"), (35, 0, "undecided"), (40, 0, "holds"), (60, 4, "undecided"), (400, 28, "holds")],
 )
 def test_nine_answers_in_ten_take_many_prompts(prompts, wrong, verdict):
-    """Of the 60 that the preset has, one may be wrong."""
+    """Seven wrong in a hundred decide nothing among 60 prompts, and hold among the 400 of the preset."""
     length = max(Params().chunk_beyond)
     rows = [
         ("chunk-words", seed, length, None, "chunks of 1024", "accuracy", float(seed >= wrong), 1)
         for seed in range(prompts)
     ]
     assert claims.answered_beyond_the_context(measured(rows)).verdict == verdict
-    assert part.presets["paper"].fewer["chunk-words"] == 60
+    assert part.presets["paper"].fewer["chunk-words"] == 400
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(0, "holds"), (4, "holds"), (11, "undecided"), (40, "fails")])
+def test_answers_from_chunks_may_be_ten_points_fewer(lost, verdict):
+    """Of 120 prompts of each kind, ``lost`` are answered from the whole prompt's filter alone."""
+    rows = [
+        ("chunk-answers", seed, None, kind, method, "accuracy", float(method == "whole" or seed >= lost), 1)
+        for kind in KINDS
+        for method in ("whole", "chunks of 1024")
+        for seed in range(120)
+    ]
+    assert claims.chunks_answer_about_as_often(measured(rows)).verdict == verdict
 
 
 @pytest.mark.parametrize(("changed", "verdict"), [(0.4, "holds"), (1.2, "fails")])

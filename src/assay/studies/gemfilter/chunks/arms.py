@@ -13,7 +13,17 @@ from assay.training import Seeds
 from ..choice.learners import TINY, loaded_model
 from ..learners import Rule, report
 from ..params import DEPTHS
-from .learners import KINDS, Reading, choice_rows, control_rows, far_rows, list_rows, recall_rows, word_rows
+from .learners import (
+    KINDS,
+    Reading,
+    answer_rows,
+    choice_rows,
+    control_rows,
+    far_rows,
+    list_rows,
+    recall_rows,
+    word_rows,
+)
 from .problem import FAR, HAYSTACKS
 
 _LEAST = 512
@@ -87,7 +97,16 @@ class Params(lab.Params):
         )
 
 
-ARMS = ("chunks", "chunks-beyond", "chunk-words", "chunks-far", "chunk-lists", "chunk-controls", "chunk-choice")
+ARMS = (
+    "chunks",
+    "chunks-beyond",
+    "chunk-answers",
+    "chunk-words",
+    "chunks-far",
+    "chunk-lists",
+    "chunk-controls",
+    "chunk-choice",
+)
 
 part = lab.Part(
     "chunks",
@@ -111,10 +130,16 @@ part = lab.Part(
         "paper": lab.PartPreset(
             arms=ARMS,
             # A prompt of 131,072 tokens takes a GPU some ten seconds in all ways of cutting it: 24 of them, 8 of
-            # every kind of fact. Nine answers in ten are shown by no fewer than 36 of 36, or 59 of 60: one-word
-            # facts, cut in one way, have 60 prompts of every length.
+            # every kind of fact. Answers are counted on further prompts: 120 of every kind tell ten points in a
+            # hundred, and 400 whether nine in ten are right where some 0.93 are, as 60 prompts had it.
             fewer=dict.fromkeys(ARMS, 40)
-            | {"chunks-beyond": 8, "chunk-words": 60, "chunk-controls": 24, "chunk-choice": 3},
+            | {
+                "chunks-beyond": 8,
+                "chunk-answers": 120,
+                "chunk-words": 400,
+                "chunk-controls": 24,
+                "chunk-choice": 3,
+            },
             chunk_sizes=(256, 512, 1024, 2048, 4096),
             chunk_lengths=(2048, 4096, 7936),
             chunk_beyond=(16_384, 32_768, 131_072),
@@ -162,9 +187,19 @@ def chunks_beyond(params: Params, seeds: Seeds, record: lab.Recorder, *, length:
     report(record, [recall_rows(loaded, seed, kind, length, reading, within=False) for seed in seeds])
 
 
+@part.arm("chunk-answers", over={"kind": list(KINDS)}, uses=(*READING, "chunk_lengths"), **_MODEL)
+def chunk_answers(params: Params, seeds: Seeds, record: lab.Recorder, *, kind: str) -> None:
+    """The longest prompts within the context, in chunks of the chosen size, whole, and with full attention: prompts
+    that no other arm reads, and enough of them to compare answers."""
+    loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
+    length = max(params.chunk_lengths)
+    report(record, [answer_rows(loaded, seed, kind, length, reading) for seed in seeds])
+
+
 @part.arm("chunk-words", over={"length": lambda p: p.chunk_beyond}, uses=READING, **_MODEL)
 def chunk_words(params: Params, seeds: Seeds, record: lab.Recorder, *, length: int) -> None:
-    """Facts of one word beyond the context, in chunks of the chosen size alone: prompts enough to count answers."""
+    """Facts of one word beyond the context, in chunks of the chosen size alone: prompts that no other arm
+    reads, and enough of them to count answers."""
     loaded, reading = loaded_model(params.chunk_model, seeds.device), params.reading()
     report(record, [word_rows(loaded, seed, length, reading) for seed in seeds])
 

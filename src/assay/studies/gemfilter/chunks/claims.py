@@ -65,6 +65,17 @@ def chunks_answer(m: Measurements[Params], *, other: str) -> Judgement:
     return gap.named(f"share answered, chunks − {other}").at_least(0)
 
 
+@part.claim(
+    "X4c",
+    "On further prompts as long as its context allows, a real model answers at most ten points in a hundred less often "
+    "from chunks than from what the filter keeps of the whole prompt.",
+    source=OURS,
+)
+def chunks_answer_about_as_often(m: Measurements[Params]) -> Judgement:
+    ours, theirs = (over_kinds(m, "accuracy", arm="chunk-answers", method=method) for method in (chosen(m), "whole"))
+    return (ours - theirs).named("share answered, chunks − whole").at_least(-0.1)
+
+
 @part.claims_over(
     {
         name: {"size": size, "when": {f"chunks of {size} tokens": lambda p, size=size: size in p.chunk_sizes}}
@@ -127,12 +138,27 @@ def found_beyond_the_context(m: Measurements[Params]) -> Judgement:
 
 @part.claim(
     "X8b",
-    "In the longest prompts measured beyond its context, a real model answers nine of ten one-word questions from "
-    "chunks.",
+    "Of one-word questions about the longest prompts measured beyond its context, a real model answers nine of ten "
+    "from chunks.",
     source=OURS,
 )
 def answered_beyond_the_context(m: Measurements[Params]) -> Judgement:
-    found = m.final("accuracy", arm="chunk-words", length=max(m.params.chunk_beyond), method=chosen(m))
+    return answered(m, max(m.params.chunk_beyond))
+
+
+@part.claim(
+    "X8c",
+    "Of one-word questions about prompts of 32,768 tokens, four times its context, a real model answers nine of ten "
+    "from chunks.",
+    source=OURS,
+    when={"prompts of 32,768 tokens": lambda p: 32_768 in p.chunk_beyond},
+)
+def answered_at_four_contexts(m: Measurements[Params]) -> Judgement:
+    return answered(m, 32_768)
+
+
+def answered(m: Measurements[Params], length: int) -> Judgement:
+    found = m.final("accuracy", arm="chunk-words", length=length, method=chosen(m))
     return found.named("share answered").at_least(0.9)
 
 

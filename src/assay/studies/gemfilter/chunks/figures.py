@@ -10,7 +10,7 @@ import polars as pl
 from assay.lab import Measurements, NotMeasured, charts
 
 from .arms import Params, part
-from .learners import size_name
+from .learners import KINDS, WORD, size_name
 from .problem import FAR
 
 _METHODS = ["full", "whole", "chunks"]
@@ -51,7 +51,7 @@ def _panel(frame: pl.DataFrame, x: alt.X, y: str, colour: str, order: list[str],
     caption="A real model on prompts of several lengths: share of a hidden fact's tokens kept (left) and answered "
     "(right), mean over kinds of facts, with 95 % intervals over seeds, at k = n/8 and 1,024 at most. Chunks go on "
     "beyond the context, where it was measured.",
-    shows=("X3a", "X3b", "X4a", "X4b", "X8a", "X8b"),
+    shows=("X3a", "X3b", "X4a", "X4b", "X8a"),
 )
 def chunk_lengths(m: Measurements[Params]) -> alt.HConcatChart:
     names = {"full": "full attention", "whole": "whole prompt", size_name(m.params.chunk): size_name(m.params.chunk)}
@@ -129,6 +129,33 @@ def far_apart(m: Measurements[Params]) -> alt.FacetChart:
         .facet(column=alt.Column("metric:N", title=None, sort=list(words.values())))
     )
     return made
+
+
+@part.table(
+    "chunk-answers",
+    caption="Questions answered on prompts that no other arm reads: the longest within a real model's context, by the "
+    "kind of fact, with full attention, from the whole prompt's filter and from chunks; and facts of one word beyond "
+    "the context, from chunks.",
+    shows=("X4c", "X8b", "X8c"),
+)
+def answers(m: Measurements[Params]) -> pl.DataFrame:
+    ours, longest = size_name(m.params.chunk), max(m.params.chunk_lengths)
+    rows: list[dict[str, str]] = []
+    with suppress(NotMeasured):
+        for kind in KINDS:
+            found = {
+                name: charts.plus_minus(m.final("accuracy", arm="chunk-answers", kind=kind, method=method), 2)
+                for name, method in {"full": "full", "whole": "whole", "chunks": ours}.items()
+            }
+            rows.append({"tokens": f"{longest:,}", "fact": kind} | found)
+    with suppress(NotMeasured):
+        for length in m.params.chunk_beyond:
+            found = m.final("accuracy", arm="chunk-words", length=length, method=ours)
+            beyond = {"full": "–", "whole": "–", "chunks": charts.plus_minus(found, 2)}
+            rows.append({"tokens": f"{length:,}", "fact": WORD} | beyond)
+    if not rows:
+        m.rows(arm="chunk-answers")
+    return pl.DataFrame(rows)
 
 
 @part.table(

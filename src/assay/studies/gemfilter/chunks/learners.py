@@ -29,6 +29,8 @@ UNASKED = "price"
 #: Tokens that stay of a prompt: an eighth, and no more than the text's budget.
 MOST, ONE_IN = 1024, 8
 TAIL, ANCHOR = 128, 64
+#: Arms that count answers draw prompts from this seed on, which no other arm reads.
+FURTHER = 500_000
 #: Tokens that a list may have where another answer has so many.
 LIST_TOKENS, ANSWER_TOKENS = 64, 16
 
@@ -105,9 +107,18 @@ def recall_rows(loaded: Loaded, seed: int, kind: str, length: int, reading: Read
     return [_text_row(reading, seed), *_recalls(kept, prompt.wanted), *answers]
 
 
+def answer_rows(loaded: Loaded, seed: int, kind: str, length: int, reading: Reading) -> list[Row]:
+    """A fact within the context, read whole and in chunks of the chosen size: what is kept of it, and the answers from
+    either and with full attention."""
+    prompt = reading.prompt(loaded, FURTHER + seed, kind, length)
+    filters = {"whole": reading.whole(length), size_name(reading.chunk): reading.cut(prompt)}
+    kept = kept_by(loaded, prompt, filters)
+    return [*_recalls(kept, prompt.wanted), *_answers(loaded, prompt, kept, reading.new, full=True)]
+
+
 def word_rows(loaded: Loaded, seed: int, length: int, reading: Reading) -> list[Row]:
     """A fact of one word beyond the context, read in chunks of the chosen size: what is kept of it, and the answer."""
-    prompt = reading.prompt(loaded, seed, WORD, length)
+    prompt = reading.prompt(loaded, FURTHER + seed, WORD, length)
     kept = kept_by(loaded, prompt, {size_name(reading.chunk): reading.cut(prompt)})
     return [*_recalls(kept, prompt.wanted), *_answers(loaded, prompt, kept, reading.new, full=False)]
 
