@@ -130,12 +130,13 @@ part = lab.Part(
         "paper": lab.PartPreset(
             arms=ARMS,
             # A prompt of 131,072 tokens takes a GPU some ten seconds in all ways of cutting it: 24 of them, 8 of
-            # every kind of fact. Answers are counted on further prompts: 120 of every kind tell ten points in a
-            # hundred, and 400 whether nine in ten are right where some 0.93 are, as 60 prompts had it.
+            # every kind of fact. Answers are counted on further prompts: 80 of every kind, eight at each
+            # depth in each haystack, tell ten points in a hundred, and 400 of one word whether nine in ten are right
+            # where some 0.93 are, as 60 prompts had it.
             fewer=dict.fromkeys(ARMS, 40)
             | {
                 "chunks-beyond": 8,
-                "chunk-answers": 120,
+                "chunk-answers": 80,
                 "chunk-words": 400,
                 "chunk-controls": 24,
                 "chunk-choice": 3,

@@ -58,6 +58,11 @@ part = lab.Part(
             tuned_labels=(500, 2500, 5000, 10_000, 50_000),
             tuned_draws=1,
             tuning_steps=500,
+            # The best of ft-tuning at these sizes, for either kind of fine-tuning.
+            plain_rate=3e-3,
+            plain_decay=3.0,
+            regularised_rate=3e-3,
+            strength=0.03,
             fewer={"fine-tuning": 4, "fine-tuning-beside": 4, "ft-tuning": 1},
         ),
     },
