@@ -85,6 +85,9 @@ def test_a_claim_that_was_stated_anew_is_taken_from_the_newest_piece():
     assert rows_of([new | {"claims": [other_quantity]}, whole])["C1a"] is other_quantity
     filled = CLAIM | {"id": "C1b"}
     assert rows_of([whole, old | {"claims": [filled]}])["C1b"] is filled
+    older = old | {"claims": [CLAIM]}
+    assert rows_of([new | {"claims": [same]}, older])["C1a"] is same, "of two parts the newest is taken"
+    assert rows_of([new | {"claims": [CLAIM | {"verdict": "not run"}]}, older])["C1a"] is CLAIM
 
 
 def test_a_scoreboard_has_a_row_per_study(tmp_path):

@@ -109,18 +109,28 @@ def whole(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def rows_of(pieces: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Each claim of the pieces of a preset, by its identifier: of the whole run where there is one. A part fills in
-    what that did not judge, and takes the place of what it judged by another statement or criterion."""
+    """Each claim of the pieces of a preset, by its identifier: of the whole run where there is one. Parts fill in what
+    that did not judge, and take the place of what it judged by another statement or criterion; among parts the newest
+    that judged a claim is taken."""
     rows: dict[str, dict[str, Any]] = {}
-    judged_at: dict[str, str] = {}
-    for piece in sorted(pieces, key=lambda piece: "arms" in piece):
-        when = piece.get("started", "")
+    judged_in: dict[str, Mapping[str, Any]] = {}
+    for piece in sorted(pieces, key=lambda piece: ("arms" in piece, piece.get("started", ""))):
         for claim in piece["claims"]:
             id, known = claim["id"], rows.get(claim["id"])
-            restated = known and when > judged_at[id] and any(known[key] != claim[key] for key in STATED)
-            if known is None or (claim["verdict"] != "not run" and (known["verdict"] == "not run" or restated)):
-                rows[id], judged_at[id] = claim, when
+            if known is None or (
+                claim["verdict"] != "not run"
+                and (known["verdict"] == "not run" or _is_newer(piece, claim, judged_in[id], known))
+            ):
+                rows[id], judged_in[id] = claim, piece
     return rows
+
+
+def _is_newer(
+    piece: Mapping[str, Any], claim: Mapping[str, Any], before: Mapping[str, Any], known: Mapping[str, Any]
+) -> bool:
+    """Whether this piece was judged after that one, and is not a part beside a whole run that judged the same."""
+    same = all(known[key] == claim[key] for key in STATED)
+    return piece.get("started", "") > before.get("started", "") and ("arms" in before or not same)
 
 
 def beside_words(first: dict[str, Any], second: dict[str, Any]) -> str:
