@@ -42,15 +42,23 @@ def process(*command, **options):
                 os.killpg(started.pid, 9)
 
 
-@pytest.fixture(scope="module")
-def ray_address():
+@contextlib.contextmanager
+def ray_nodes(**environment: str):
+    """Two nodes of ray, whose workers have this environment besides; gives the address."""
     pytest.importorskip("ray", reason="ray is not installed: it is in the extra cluster")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with process(sys.executable, HERE / "ray_nodes.py", env={**os.environ, **QUIET}, **pipes) as nodes:
+    env = {**os.environ, **QUIET, **environment}
+    with process(sys.executable, HERE / "ray_nodes.py", env=env, **pipes) as nodes:
         yield nodes.stdout.readline().strip()
         nodes.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             nodes.wait(60)  # it takes its nodes down
+
+
+@pytest.fixture(scope="module")
+def ray_address():
+    with ray_nodes() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -162,14 +170,19 @@ def test_units_for_a_gpu_go_where_one_is(backend, request, tmp_path):
     assert found.stdout.strip() == "[1, 1, 1, 1, 1, 1]", found.stderr
 
 
-def test_a_worker_with_another_checkout_is_refused_by_name(start_dask, tmp_path):
+@pytest.mark.parametrize("backend", ["ray", "dask"])
+def test_a_worker_with_another_checkout_is_refused_by_name(backend, request, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(SOURCE, other / "assay", ignore=shutil.ignore_patterns("__pycache__"))
     path = other / "assay" / "training" / "seeds.py"
     path.write_text(path.read_text().replace("return self.draw(", "return 1 * self.draw("))
-    address = start_dask((), PYTHONPATH=str(other))
-    words = ["--arms", "shortcut", "--backend", "dask", "--address", address]
-    found = run(tmp_path / "runs", REAL, *words)
+    with contextlib.ExitStack() as stack:
+        if backend == "ray":
+            address = stack.enter_context(ray_nodes(PYTHONPATH=str(other)))
+        else:
+            address = request.getfixturevalue("start_dask")((), PYTHONPATH=str(other))
+        words = ["--arms", "shortcut", "--backend", backend, "--address", address]
+        found = run(tmp_path / "runs", REAL, *words)
     assert found.returncode == 1
     assert f"({other / 'assay'}) than where the run was planned" in found.stderr
 

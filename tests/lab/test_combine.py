@@ -9,7 +9,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assay.lab import AmbiguousQuery, Every, Measurements, Params, Values, combine, farthest, farthest_from, pick, pool
+from assay.lab import (
+    AmbiguousQuery,
+    Every,
+    Measurements,
+    Params,
+    Values,
+    combine,
+    farthest,
+    farthest_from,
+    pick,
+    pool,
+    rise,
+)
 
 BAD = [math.nan, math.inf, -math.inf]
 every_bad = pytest.mark.parametrize("bad", BAD, ids=str)
@@ -252,3 +264,16 @@ def test_array_per_seed_is_a_loop_over_the_seeds(bad):
     m = Measurements(pl.DataFrame(), Params(), arrays=lambda key, where: stored.get(key, []))
     same(m.array_per_seed("w", lambda x: (x < 3).mean(), "share"), {0: 0.5, 2: 0.5, 3: math.nan})
     same(m.array_per_seed("n", np.sum, "sum"), {0: 3.0})
+
+
+@pytest.mark.parametrize("length", [2, 3, 8])
+def test_a_rise_is_spearmans_correlation_with_the_position(length):
+    from scipy.stats import spearmanr
+
+    rng = random.Random(length)
+    for _ in range(50):
+        values = [rng.choice((0.1, 0.2, 0.5, 0.9)) for _ in range(length)]
+        expected = 0.0 if len(set(values)) == 1 else spearmanr(range(length), values).statistic
+        assert rise(values) == pytest.approx(expected, abs=1e-12)
+    assert rise([1, 2, 3]) == pytest.approx(1) == -rise([3, 2, 1])
+    assert math.isnan(rise([1, math.nan, 3]))

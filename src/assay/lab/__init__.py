@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .snapshots import Snapshots
     from .stored import Findings, Run
     from .study import Study
-    from .values import Exact, Values, combine, farthest, farthest_from, pick
+    from .values import Exact, Values, combine, farthest, farthest_from, pick, rise
     from .verdicts import Judgement
 
 __all__ = [
@@ -106,6 +106,7 @@ __all__ = [
     "remove_run",
     "rename_run",
     "report",
+    "rise",
     "run",
     "runs",
     "sweep",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -192,6 +192,18 @@ def farthest(level: float, parts: Iterable[Values], what: str) -> Values:
         return max(range(len(means)), key=lambda at: abs(means[at] - level))
 
     return _picked(worst, list(parts), what).named(what)
+
+
+def rise(values: Sequence[float]) -> float:
+    """Spearman's correlation of a curve with its position: 1 where every value is above the one before, 0 where they
+    never change; ties have the mean of their ranks. NaN where a value is."""
+    found = np.asarray(values, dtype=float)
+    if np.isnan(found).any():
+        return math.nan
+    if np.ptp(found) == 0:
+        return 0.0
+    ranks = (found[:, None] > found).sum(1) + 0.5 * (found[:, None] == found).sum(1)
+    return float(np.corrcoef(ranks, np.arange(len(found)))[0, 1])
 
 
 def _picked(choose: Callable[[list[float]], int], parts: list[Values], what: str) -> Values:

@@ -12,7 +12,6 @@ from assay.studies.gradient_features.order.theory import (
     least_loss,
     oracle,
     ordered_share,
-    rise,
     times_fallen_back,
 )
 from assay.studies.gradient_features.problem import GaussianMixture
@@ -65,11 +64,3 @@ def test_order_is_judged_between_different_ranks_alone():
     assert ordered_share([4, 3, 2, 1], [0, 0, 1, 1]) == -1
     assert ordered_share([1, 5, 5, 9], [0, 0, 1, 1]) == pytest.approx(3 / 4), "equal times are neither"
     assert math.isnan(ordered_share([1, math.nan], [0, 1]))
-
-
-def test_values_that_never_change_do_not_rise():
-    assert rise([1, 1, 1]) == 0
-    assert rise([1, 2, 3, 4]) == pytest.approx(1)
-    assert rise([4, 3, 2, 1]) == pytest.approx(-1)
-    assert 0.8 < rise([1, 1, 1, 2, 2, 2, 3, 3, 4]) < 1
-    assert math.isnan(rise([1, math.nan, 2]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from assay.lab import Judgement, Measurements, Values, pool
+from assay.lab import Judgement, Measurements, Values, pool, rise
 
 from .arms import PAIRS, Params, part
-from .theory import ordered_share, rise, times_fallen_back
+from .theory import ordered_share, times_fallen_back
 
 
 @part.claim(

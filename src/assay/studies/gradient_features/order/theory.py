@@ -62,17 +62,6 @@ def ordered_share(times: Sequence[float], ranks: Sequence[float]) -> float:
     return sum(signs) / len(signs)
 
 
-def rise(values: Sequence[float]) -> float:
-    """Spearman's correlation of values with their position, 0 for values that never change: these do not rise. NaN
-    where a value is."""
-    from scipy.stats import rankdata
-
-    if any(math.isnan(value) for value in values):
-        return math.nan
-    ranks = torch.from_numpy(rankdata(values)).unsqueeze(0)
-    return float(correlation(ranks, torch.arange(len(values)).double().unsqueeze(0)))
-
-
 def times_fallen_back(leads: Sequence[float]) -> float:
     """How often a lead over time is 0 or less after it was once above; no number (NaN) where it never was."""
     first = next((at for at, lead in enumerate(leads) if lead > 0), None)

@@ -7,9 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from assay.lab import Judgement, Measurements, Values, combine, farthest
+from assay.lab import Judgement, Measurements, Values, combine, farthest, rise
 
 from .arms import Params, part
 
@@ -39,7 +38,7 @@ def scale_with_frequency(m: Measurements[Params]) -> Judgement:
     source="Figure 2",
 )
 def counts_rise(m: Measurements[Params]) -> Judgement:
-    return combine(min, _trained(m, "aligned", _rank), "rank correlation, worst NSR").at_least(0.9)
+    return combine(min, _trained(m, "aligned", rise), "rank correlation, worst NSR").at_least(0.9)
 
 
 @part.claim(
@@ -61,7 +60,7 @@ def counts_triple(m: Measurements[Params]) -> Judgement:
     source="Figure 3",
 )
 def best_rises(m: Measurements[Params]) -> Judgement:
-    return combine(min, _trained(m, "best", _rank), "rank correlation, worst NSR").at_least(0.9)
+    return combine(min, _trained(m, "best", rise), "rank correlation, worst NSR").at_least(0.9)
 
 
 @part.claim(
@@ -94,7 +93,7 @@ def frequent_gain_none(m: Measurements[Params]) -> Judgement:
     source="Figure 4",
 )
 def cosine_rises(m: Measurements[Params]) -> Judgement:
-    ranks = _tested(m, "pair_cosine", _rank, m.params.noise_of_figure_4)
+    ranks = _tested(m, "pair_cosine", rise, m.params.noise_of_figure_4)
     return combine(min, ranks, "rank correlation, worst NSR").at_least(0.9)
 
 
@@ -127,7 +126,7 @@ def cosine_falls_with_noise(m: Measurements[Params]) -> Judgement:
     source="Figure 5",
 )
 def error_falls(m: Measurements[Params]) -> Judgement:
-    ranks = _tested(m, "regression_error", _rank, m.params.noise_of_figure_5)
+    ranks = _tested(m, "regression_error", rise, m.params.noise_of_figure_5)
     return combine(max, ranks, "rank correlation, worst NSR").at_most(-0.9)
 
 
@@ -176,11 +175,6 @@ def _tested(
 def _over_epsilon(m: Measurements[Params], metric: str, number: Callable[[Curve], float], **where: Any) -> Values:
     rows = m.rows(metric, **where)
     return m.per_seed(rows, lambda curve: number(curve["value"].to_numpy()), metric, by="epsilon")
-
-
-def _rank(curve: Curve) -> float:
-    """Spearman's correlation with ε; a constant curve has none and counts as 0."""
-    return float(stats.spearmanr(np.arange(len(curve)), curve).statistic) if np.ptp(curve) > 0 else 0.0
 
 
 def _rise(curve: Curve) -> float:

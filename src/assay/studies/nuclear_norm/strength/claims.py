@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from assay.lab import Judgement, Measurements, Values, combine, pick
+from assay.lab import Judgement, Measurements, Values, combine, pick, rise
 
 from .arms import Params, part
 
@@ -20,14 +18,8 @@ def _curve(m: Measurements[Params], metric: str, cue: str, penalty: str = "nucle
 
 
 def _spearman(m: Measurements[Params], metric: str, cue: str, penalty: str = "nuclear norm") -> Values:
-    """The rank correlation of the metric with the strength, per seed; ties have the mean of their ranks."""
-
-    def of(values: list[float]) -> float:
-        found = np.asarray(values)
-        ranks = (found[:, None] > found).sum(1) + 0.5 * (found[:, None] == found).sum(1)
-        return float(np.corrcoef(ranks, np.arange(len(found)))[0, 1])
-
-    found = combine(of, _curve(m, metric, cue, penalty), f"Spearman(λ, {metric.replace('_', ' ')})")
+    """The rank correlation of the metric with the strength, per seed."""
+    found = combine(rise, _curve(m, metric, cue, penalty), f"Spearman(λ, {metric.replace('_', ' ')})")
     return found.as_correlation()
 
 
