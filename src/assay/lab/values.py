@@ -194,7 +194,7 @@ def farthest(level: float, parts: Iterable[Values], what: str) -> Values:
     return _picked(worst, list(parts), what).named(what)
 
 
-def rise(values: Sequence[float]) -> float:
+def rise(values: Sequence[float] | np.ndarray[Any, Any]) -> float:
     """Spearman's correlation of a curve with its position: 1 where every value is above the one before, 0 where they
     never change; ties have the mean of their ranks. NaN where a value is."""
     found = np.asarray(values, dtype=float)

@@ -15,7 +15,15 @@ from .stage_two import arms as stage_two
 from .sweeps import arms as sweeps
 
 
-class Params(images.Params, one_step.Params, stage_one.Params, capacity.Params, convergence.Params, sweeps.Params):
+class Params(
+    images.Params,
+    one_step.Params,
+    stage_one.Params,
+    capacity.Params,
+    convergence.Params,
+    sweeps.Params,
+    stage_two.Params,
+):
     """The parameters of all parts; every part checks its own."""
 
 

@@ -150,8 +150,8 @@ def answers(m: Measurements[Params]) -> pl.DataFrame:
             rows.append({"tokens": f"{longest:,}", "fact": kind} | found)
     with suppress(NotMeasured):
         for length in m.params.chunk_beyond:
-            found = m.final("accuracy", arm="chunk-words", length=length, method=ours)
-            beyond = {"full": "–", "whole": "–", "chunks": charts.plus_minus(found, 2)}
+            answered = m.final("accuracy", arm="chunk-words", length=length, method=ours)
+            beyond = {"full": "–", "whole": "–", "chunks": charts.plus_minus(answered, 2)}
             rows.append({"tokens": f"{length:,}", "fact": WORD} | beyond)
     if not rows:
         m.rows(arm="chunk-answers")

@@ -6,8 +6,7 @@ import math
 
 from assay.lab import Judgement, Measurements, Values
 
-from ..params import Sweep
-from .arms import part
+from .arms import Params, part
 
 
 @part.claim(
@@ -16,7 +15,7 @@ from .arms import part
     "contrastive training.",
     source="Stage 2: the sets 𝓜*_j with γ = 0.1; all features equally frequent",
 )
-def lucky_keep(m: Measurements[Sweep]) -> Judgement:
+def lucky_keep(m: Measurements[Params]) -> Judgement:
     return m.final("lucky_kept", arm="lucky", rule="biased").named("share of lucky neurons that keep it").at_least(0.95)
 
 
@@ -26,7 +25,7 @@ def lucky_keep(m: Measurements[Sweep]) -> Judgement:
     "0.1 or more.",
     source="Stage 2: the sets 𝓜*_j with γ = 0.1",
 )
-def lucky_specialise(m: Measurements[Sweep]) -> Judgement:
+def lucky_specialise(m: Measurements[Params]) -> Judgement:
     return _rise(m, "biased").at_least(0.1)
 
 
@@ -36,11 +35,11 @@ def lucky_specialise(m: Measurements[Sweep]) -> Judgement:
     "0.02 at most.",
     source="control; W → QW leaves the loss",
 )
-def no_bias(m: Measurements[Sweep]) -> Judgement:
+def no_bias(m: Measurements[Params]) -> Judgement:
     return _rise(m, "unbiased").at_most(0.02)
 
 
-def _rise(m: Measurements[Sweep], rule: str) -> Values:
+def _rise(m: Measurements[Params], rule: str) -> Values:
     """What lucky neurons gain from the step at which biases are switched on to the end."""
     where = dict(arm="lucky", rule=rule)
     rise = m.final("lucky_share", **where) - m.at("lucky_share", m.params.bias_on, **where)
@@ -53,7 +52,7 @@ def _rise(m: Measurements[Sweep], rule: str) -> Values:
     "norm in it.",
     source="Stage 2: the weight norm becomes mostly that one feature",
 )
-def mostly_one(m: Measurements[Sweep]) -> Judgement:
+def mostly_one(m: Measurements[Params]) -> Judgement:
     return m.final("lucky_norm_share", arm="lucky", rule="biased").named("its share of ‖w‖²").at_least(0.5)
 
 
@@ -63,7 +62,7 @@ def mostly_one(m: Measurements[Sweep]) -> Judgement:
     "at the start.",
     source="Stage 2: O(·), a factor 2 by our choice; over the features that have a lucky neuron",
 )
-def bounded_by_lucky(m: Measurements[Sweep]) -> Judgement:
+def bounded_by_lucky(m: Measurements[Params]) -> Judgement:
     rows = m.every("ordinary_over_lucky", arm="lucky", rule="biased")
     return rows.named("largest other/largest lucky projection").at_most(2)
 
@@ -74,7 +73,7 @@ def bounded_by_lucky(m: Measurements[Sweep]) -> Judgement:
     "its squared norm at T₁.",
     source="Stage 2: |α(T₂)|² ≥ 2(ε_j/ε_max)‖w(T₁)‖², here with ε_j = ε_max",
 )
-def stage_two_growth(m: Measurements[Sweep]) -> Judgement:
+def stage_two_growth(m: Measurements[Params]) -> Judgement:
     return m.final("stage_two_growth", arm="lucky", rule="biased").named("smallest |α|²/‖w(T₁)‖² at T₂").at_least(2)
 
 
@@ -84,7 +83,7 @@ def stage_two_growth(m: Measurements[Sweep]) -> Judgement:
     "squared norm grows d-fold after biases are switched on.",
     source="Stage 2, definition of T₂",
 )
-def stage_two_ends(m: Measurements[Sweep]) -> Judgement:
+def stage_two_ends(m: Measurements[Params]) -> Judgement:
     rows = m.every("stage_two_reached", arm="lucky", rule="biased")
     return rows.named("seed reaches T₂ (1) or not (0)").at_least(1)
 
@@ -102,7 +101,7 @@ OVER, UNDER = math.sqrt(1.1), math.sqrt(0.9)  # √(1 + γ) and √(1 − γ)
     "times their bias or more: b = {bias}.",
     source="Stage 2; γ = 0.1",
 )
-def lucky_above_bias(m: Measurements[Sweep], *, rule: str) -> Judgement:
+def lucky_above_bias(m: Measurements[Params], *, rule: str) -> Judgement:
     least = m.final("lucky_over_bias", arm="lucky", rule=rule)
     return least.named("smallest |α|/b of lucky neurons at T₂").at_least(OVER)
 
@@ -116,7 +115,7 @@ def lucky_above_bias(m: Measurements[Sweep], *, rule: str) -> Judgement:
     "√(1 − γ)b at most: b = {bias}.",
     source="Stage 2; γ = 0.1",
 )
-def outsiders_below_bias(m: Measurements[Sweep], *, rule: str) -> Judgement:
+def outsiders_below_bias(m: Measurements[Params], *, rule: str) -> Judgement:
     most = m.final("outsider_over_bias", arm="lucky", rule=rule)
     return most.named("largest |α_ij|/b outside 𝓜_j at T₂").at_most(UNDER)
 
@@ -126,6 +125,6 @@ def outsiders_below_bias(m: Measurements[Sweep], *, rule: str) -> Judgement:
     "In neurons with a strong feature the other features are weak: after training their RMS is at most half of ‖w‖/√d.",
     source="Stage 3: o(ε_j/(ε_max√d))‖w‖, all features equally frequent; with 𝓝_i empty it is near 1 anyway",
 )
-def weak_coefficients(m: Measurements[Sweep]) -> Judgement:
+def weak_coefficients(m: Measurements[Params]) -> Judgement:
     rms = m.final("weak_rms", arm="lucky", rule="biased")
     return rms.named("RMS |α'|√d/‖w‖, median neuron with 𝓝_i not empty").at_most(0.5)

@@ -9,9 +9,8 @@ import polars as pl
 
 from assay.lab import Measurements, charts
 
-from ..params import Sweep
 from ..theory import MARGIN
-from .arms import part
+from .arms import Params, part
 
 _PANELS = {
     "lucky_kept": "share that keep their feature",
@@ -20,7 +19,7 @@ _PANELS = {
 }
 
 
-def _rules(m: Measurements[Sweep]) -> dict[str, str]:
+def _rules(m: Measurements[Params]) -> dict[str, str]:
     """The rules of the bias in words."""
     return {"biased": f"bias {m.params.bias:g}‖w‖", "printed": "the proofs' bias", "unbiased": "no bias"}
 
@@ -33,7 +32,7 @@ def _rules(m: Measurements[Sweep]) -> dict[str, str]:
     "neuron specialise on it.",
     shows=("C2a", "C2b", "N2", "C2c"),
 )
-def lucky_neurons(m: Measurements[Sweep]) -> alt.HConcatChart:
+def lucky_neurons(m: Measurements[Params]) -> alt.HConcatChart:
     rules, parts = _rules(m), []
     for metric, title in _PANELS.items():
         rows = m.rows(metric, arm="lucky").with_columns(bias=pl.col("rule").replace_strict(rules))
@@ -51,7 +50,7 @@ def lucky_neurons(m: Measurements[Sweep]) -> alt.HConcatChart:
     "that the claims name.",
     shows=("C2g", "C2d", "C2e", "C2h", "C2k", "C2i", "C2l", "C3n"),
 )
-def stage_two(m: Measurements[Sweep]) -> pl.DataFrame:
+def stage_two(m: Measurements[Params]) -> pl.DataFrame:
     over, under = math.sqrt(1 + MARGIN), math.sqrt(1 - MARGIN)
     every = {
         "stage_two_reached": ("C2g", "T₂ is reached (1) or not (0)", "1"),
