@@ -197,7 +197,8 @@ class TestQueue:
         eventually(lambda: mine.run == "r")
         Fake.made[0].answer = None
         Fake.made[0].ends.set()
-        eventually(lambda: mine.state == "failed" and line.orphans)
+        eventually(lambda: mine.state == "failed")
+        assert line.orphans == ["r"], "the run is known to be interrupted before the job is over"
         assert (mine.message, line.orphans) == ("it vanished", ["r"])
 
     def test_what_waits_is_cancelled_without_a_process(self, line):

@@ -110,12 +110,14 @@ class Queue:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             ending = self._carry_out(job)
+            answer = ending.answer or {}
+            run = answer.get("run", job.run)
+            if run and answer.get("status") != "complete":
+                self._orphaned(run)  # before anybody sees that the job is over, and takes it up again
             with self._changed:
                 self._process = self._current = None
                 cancelled = job.id in self._cancelled
                 self._conclude(job, ending, cancelled=cancelled, closing=self._closing)
-            if job.run and job.state in ("failed", "cancelled", "interrupted"):
-                self._orphaned(job.run)
             self._note(job)
 
     def _next(self) -> Job | None:

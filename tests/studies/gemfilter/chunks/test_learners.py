@@ -57,8 +57,18 @@ def test_chunks_and_whole_prompts_have_each_their_width_of_pooling(loaded):
 def test_one_word_facts_are_read_in_chunks_of_the_chosen_size(loaded):
     rows = learners.word_rows(loaded, 2, 768, READING)
     assert set(by_method(rows, "accuracy")) == {"chunks of 128"}
-    same = by_method(learners.recall_rows(loaded, 2, "ingredient", 768, READING, within=False), "recall")
+    own = learners.FURTHER + 2
+    same = by_method(learners.recall_rows(loaded, own, "ingredient", 768, READING, within=False), "recall")
     assert by_method(rows, "recall") == {"chunks of 128": same["chunks of 128"]}
+
+
+def test_further_answers_are_those_of_the_same_prompts_among_fewer_ways(loaded):
+    rows = learners.answer_rows(loaded, 1, "passcode", 768, READING)
+    every = learners.recall_rows(loaded, learners.FURTHER + 1, "passcode", 768, READING, within=True)
+    for metric, ways in {"recall": {"whole"}, "accuracy": {"whole", "full"}}.items():
+        found, among = by_method(rows, metric), by_method(every, metric)
+        assert set(found) == ways | {"chunks of 128"}
+        assert found == {way: among[way] for way in found}
 
 
 def test_a_layer_is_chosen_on_chunks_and_on_whole_prompts(loaded):
