@@ -29,6 +29,6 @@ study = lab.Study(
     presets={
         "smoke": lab.Preset(seeds=3, cost="20 s", real_lengths=(256,)),
         "laptop": lab.Preset(seeds=20, cost="6 min"),
-        "paper": lab.Preset(seeds=200, cost="30 min on a GPU"),
+        "paper": lab.Preset(seeds=200, cost="1 h on a GPU"),
     },
 )
