@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -105,3 +106,11 @@ def _start_trackers() -> None:
 
         resource_tracker.ensure_running()
         lokys.ensure_running()
+
+
+def torch_ready() -> None:
+    """Let torch be loaded now, where a study has not done so. An interrupt in the midst of that is no KeyboardInterrupt
+    but ends the process from C++."""
+    if "torch.nn" not in sys.modules:
+        with interrupts_wait():
+            import torch  # noqa: F401

@@ -17,7 +17,7 @@ from .divergence import Divergence, divergence
 from .events import Finished, Listener, Measured, Said, Started, UnitDone
 from .execute import Outcome, environment
 from .files import DamagedUnit
-from .interrupts import arrays_ready, interrupts_wait
+from .interrupts import arrays_ready, interrupts_wait, torch_ready
 from .manifest import Failure, Manifest, ManifestUnit, check_run_name
 from .planning import Plan
 from .reasons import NOTHING_YET, reasons
@@ -35,8 +35,9 @@ class RunResult:
 
 def run(plan: Plan, store: Store, options: Options, tell: Listener) -> RunResult:
     """Carry out a plan. Killing the process at any moment loses at most the units in flight."""
-    _make_ready(plan, store, options)
+    torch_ready()
     arrays_ready()
+    _make_ready(plan, store, options)
     result = RunResult(manifest_of(plan, options))
     store.write_manifest(result.manifest)
     tell(Started(plan.study.name, len(plan.units), len(plan.to_reuse), result.manifest.id))

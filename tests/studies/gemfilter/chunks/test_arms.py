@@ -6,7 +6,6 @@ pytest.importorskip("transformers", reason="the study's models need the extra ll
 
 from assay import lab
 from assay.lab.errors import UserError
-from assay.studies.gemfilter.chunks.learners import FURTHER, Reading
 
 TRIED = {"preset": "smoke", "seeds": 1}
 
@@ -48,21 +47,3 @@ def test_without_being_named_they_are_left_out_and_the_choice_reads_other_texts(
     plan = lab.plan("gemfilter", preset="smoke", set={"chunk_haystacks": str(notes)}).plan
     assert "holds 6 characters of text" in plan.skipped["chunks"]
     assert "chunk-choice" in {unit.arm for unit in plan.units}
-
-
-def test_answers_are_counted_on_prompts_that_no_other_arm_reads(monkeypatch):
-    """However many seeds an arm has, short of half a million."""
-    read = {}
-    for arm in ("chunks", "chunk-answers", "chunk-words"):
-        drawn = read.setdefault(arm, [])
-        made = Reading.prompt
-
-        def kept(self, loaded, seed, kind, length, question=None, *, drawn=drawn, made=made):
-            drawn.append(seed)
-            return made(self, loaded, seed, kind, length, question)
-
-        monkeypatch.setattr(Reading, "prompt", kept)
-        lab.try_arm("gemfilter", arm, **TRIED)
-        monkeypatch.setattr(Reading, "prompt", made)
-    assert set(read["chunks"]) == {0}
-    assert set(read["chunk-answers"]) == set(read["chunk-words"]) == {FURTHER}
