@@ -91,3 +91,30 @@ def test_sending_jobs_to_slurm_leaves_an_interrupt_an_interrupt():
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert answer.stdout.split()[-1:] == ["True"], answer.stderr
+
+
+#: An interrupt when torch has been loaded as far as its layers; its optimizers come later.
+AMID_TORCH = """
+import signal, sys
+from assay.lab.interrupts import torch_ready
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == "torch.nn":
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+try:
+    {call}
+except KeyboardInterrupt:
+    print("whole" if "torch.optim" in sys.modules else "in pieces")
+"""
+
+
+@pytest.mark.parametrize(("call", "said"), [("torch_ready()", "whole"), ("import torch", "in pieces")])
+def test_an_interrupt_waits_until_torch_is_loaded(call, said):
+    """Here it comes in Python's own code, and leaves torch in pieces; in C++ it would end the process."""
+    command = [sys.executable, "-c", AMID_TORCH.format(call=call)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert found.stdout.strip() == said, found.stderr

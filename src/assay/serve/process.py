@@ -24,6 +24,10 @@ class Ending:
     answer: dict[str, Any] | None
     crash: str = ""
 
+    @property
+    def complete(self) -> bool:
+        return (self.answer or {}).get("status") == "complete"
+
 
 class Process:
     """One worker. It leads a group of its own, so that it ends with everything that it started."""

@@ -110,9 +110,8 @@ class Queue:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             ending = self._carry_out(job)
-            answer = ending.answer or {}
-            run = answer.get("run", job.run)
-            if run and answer.get("status") != "complete":
+            run = (ending.answer or {}).get("run", job.run)
+            if run and not ending.complete:
                 self._orphaned(run)  # before anybody sees that the job is over, and takes it up again
             with self._changed:
                 self._process = self._current = None
@@ -156,7 +155,7 @@ class Queue:
         answer = ending.answer or {}
         job.verdicts, job.result = answer.get("verdicts", {}), answer.get("result")
         job.run = answer.get("run", job.run)
-        if answer.get("status") == "complete":
+        if ending.complete:
             job.end("complete")
         elif cancelled:
             job.end("cancelled", "It was cancelled. What was computed until then is stored.")

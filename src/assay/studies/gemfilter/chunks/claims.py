@@ -67,8 +67,8 @@ def chunks_answer(m: Measurements[Params], *, other: str) -> Judgement:
 
 @part.claim(
     "X4c",
-    "On further prompts as long as its context allows, a real model answers at most ten points in a hundred less often "
-    "from chunks than from what the filter keeps of the whole prompt.",
+    "On the longest prompts of its context, drawn apart from those that the margin was chosen on, a real model answers "
+    "at most ten points in a hundred less often from chunks than from what the filter keeps of the whole prompt.",
     source=OURS,
 )
 def chunks_answer_about_as_often(m: Measurements[Params]) -> Judgement:
