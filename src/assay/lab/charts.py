@@ -88,7 +88,7 @@ def band(
     if domain is not None:
         extent["domain"] = list(domain)
     base = alt.Chart(frame, width=width, height=height, title=title).encode(
-        x=alt.X(f"{x}:Q", title=x_title or x),
+        x=alt.X(f"{x}:Q", title=x_title or x, axis=alt.Axis(labelSeparation=6)),  # numbers that touch read as one
         color=alt.Color(f"{colour}:N", title=None, sort=None, legend=alt.Legend(symbolOpacity=1)),
     )
     line = {"strokeDash": alt.StrokeDash(f"{dash}:N", title=None, sort=None)} if dash else {}
